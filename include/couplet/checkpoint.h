@@ -1,0 +1,48 @@
+#pragma once
+// A model file opened: its headers are read and checked, its weights are mapped and not yet touched. Gives the
+// tokenizer and the chat template, says what the file holds, and is what an Engine is loaded from.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "couplet/chat_template.h"
+#include "couplet/request.h"
+#include "couplet/tokenizer.h"
+
+namespace couplet {
+
+struct TensorTypeSummary {
+  std::string type;  // "Q4_1"
+  int count = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct CheckpointSummary {
+  std::string file_format;  // "GGUF v3"
+  std::string family;       // "llama"
+  std::string name;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t num_parameters = 0;
+  int num_layers = 0, hidden_size = 0, intermediate_size = 0;
+  int num_heads = 0, num_kv_heads = 0, head_dim = 0, vocab_size = 0;
+  int context_length = 0, sliding_window = 0;  // positions; window 0: none
+  std::uint64_t cache_bytes_per_position = 0;  // at the default cache format
+  std::uint64_t weights_bytes = 0;
+  std::vector<TensorTypeSummary> tensor_types;
+};
+
+class Checkpoint {
+ public:
+  // A GGUF file (of a split one, any part). Throws Error that names the key or tensor.
+  static std::shared_ptr<const Checkpoint> open(const std::filesystem::path& path);
+  virtual ~Checkpoint() = default;
+
+  virtual const CheckpointSummary& summary() const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+  virtual const ChatTemplate* chat_template() const = 0;  // null: the file has none
+};
+
+}  // namespace couplet

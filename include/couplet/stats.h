@@ -1,0 +1,66 @@
+#pragma once
+// What a step did, measured: the one record that explain, bench, metrics, traces, the page and the scheduler read.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "couplet/request.h"
+
+namespace couplet {
+
+enum class Stage : std::uint8_t { prefill, decode };
+const char* name(Stage stage);
+
+struct Alternative {
+  TokenId id = -1;
+  float log_probability = 0;  // natural log, of the model's own distribution
+};
+
+// The token that a row's distribution led to.
+struct TokenChoice {
+  TokenId id = -1;                   // -1: this row chose nothing (a chunk that does not end its prompt)
+  bool forced = false;
+  bool measured = false;             // the probabilities below were computed
+  float log_probability = 0;         // before shaping: the model's own
+  float shaped_log_probability = 0;  // after penalties, temperature and truncation
+  float entropy = 0;                 // of the model's own distribution, nats
+  std::uint32_t num_kept = 0;        // candidates left after truncation
+  std::vector<Alternative> alternatives;  // best first, at most Request::num_alternatives
+};
+
+// One sequence's part of a step.
+struct SequenceStep {
+  RequestId id = 0;
+  Stage stage = Stage::prefill;
+  int num_rows = 0;        // tokens run
+  int first_position = 0;  // of the first row
+  int num_cached = 0;      // prompt positions taken from the prefix cache, noted in the sequence's first step
+  TokenChoice choice;
+};
+
+struct StepRecord {
+  std::uint64_t index = 0;
+  int num_prefill_rows = 0;
+  int num_decode_rows = 0;
+  int num_logit_rows = 0;
+  std::uint64_t matmul_operations = 0;     // two a multiply-add, weights times rows, every plane counted
+  std::uint64_t attention_operations = 0;  // two a multiply-add, scores and values
+  std::uint64_t weights_bytes = 0;         // read once a step, however many rows
+  std::uint64_t cache_read_bytes = 0;
+  std::uint64_t cache_write_bytes = 0;
+  double forward_ms = 0;  // the model alone
+  double step_ms = 0;     // all of step()
+  std::vector<SequenceStep> sequences;
+};
+
+// What came out of a step for one request. Views into the engine, valid until the next step().
+struct Event {
+  RequestId id = 0;
+  TokenId token = -1;            // the id chosen in this step; -1: none
+  std::string_view text;         // what has become certain, valid UTF-8; may be empty
+  const TokenChoice* choice = nullptr;
+  StopReason stop = StopReason::none;
+};
+
+}  // namespace couplet

@@ -1,0 +1,66 @@
+#pragma once
+// A checkpoint as bytes: metadata and named tensors over mapped memory. Every count, offset, size and type was checked
+// before this object exists, so what it hands out is inside the file. Names are GGUF's ("blk.3.attn_q.weight",
+// "llama.block_count"), whichever kind of file they came from.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/quant_types.h"
+
+namespace couplet::formats {
+
+// How the rows of a query or key projection stand in the file. The engine wants the two halves of a head that rope
+// turns against each other ("halves"); GGUF's llama files interleave them row by row ("pairs").
+enum class RopeOrder : std::uint8_t { halves, pairs };
+
+struct Tensor {
+  std::string_view name;
+  TensorType type;
+  std::array<std::uint64_t, 4> dims;  // dims[0] is the length of a row; unused ones are 1
+  int num_dims;
+  std::span<const std::byte> bytes;   // exactly what type and dims need
+  RopeOrder rope_order = RopeOrder::halves;
+
+  std::uint64_t row_length() const { return dims[0]; }
+  std::uint64_t num_rows() const { return dims[1] * dims[2] * dims[3]; }
+};
+
+class CheckpointFile {
+ public:
+  // Opens a GGUF file v2 or v3; of a split one, all parts beside it. Throws couplet::Error, "[gguf] ...".
+  static std::unique_ptr<CheckpointFile> open(const std::filesystem::path& path);
+  // The same from memory that outlives the object (tests, fuzzers); a split file is refused.
+  static std::unique_ptr<CheckpointFile> parse(std::span<const std::byte> bytes);
+  virtual ~CheckpointFile() = default;
+
+  // Metadata. nullopt: no such key. A key of another kind than asked throws Error naming the key and both kinds.
+  // Integers of every width convert where they fit; a float key takes f32 and f64.
+  virtual std::optional<std::uint64_t> get_uint(std::string_view key) const = 0;
+  virtual std::optional<double> get_float(std::string_view key) const = 0;
+  virtual std::optional<bool> get_bool(std::string_view key) const = 0;
+  virtual std::optional<std::string_view> get_string(std::string_view key) const = 0;
+  virtual std::optional<std::vector<std::string_view>> get_strings(std::string_view key) const = 0;
+  virtual std::optional<std::vector<std::int64_t>> get_ints(std::string_view key) const = 0;  // also of bools
+  virtual std::optional<std::vector<float>> get_floats(std::string_view key) const = 0;
+  virtual std::vector<std::string_view> keys() const = 0;
+
+  virtual std::span<const Tensor> tensors() const = 0;
+  virtual const Tensor* find(std::string_view name) const = 0;  // null: not there
+
+  virtual std::string_view format() const = 0;  // "GGUF v3"
+  virtual std::uint64_t file_bytes() const = 0;
+  // Asks the system to read the tensor data ahead / to drop the resident pages of a tensor that was copied.
+  virtual void read_ahead() const = 0;
+  virtual void drop(const Tensor& tensor) const = 0;
+};
+
+}  // namespace couplet::formats

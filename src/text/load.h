@@ -1,0 +1,19 @@
+#pragma once
+// From a checkpoint's metadata to the tokenizer and the chat template it describes.
+
+#include <memory>
+
+#include "couplet/chat_template.h"
+#include "couplet/tokenizer.h"
+#include "formats/checkpoint_file.h"
+
+namespace couplet::text {
+
+// Throws Error{format} for a vocabulary that breaks its rules, Error{unsupported} for a tokenizer it doesn't know.
+// The tokenizer copies what it needs; the file may close.
+std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file);
+
+// Null where the file has no template.
+std::unique_ptr<ChatTemplate> load_chat_template(const formats::CheckpointFile& file, const Tokenizer& tokenizer);
+
+}  // namespace couplet::text
