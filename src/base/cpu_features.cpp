@@ -1,0 +1,107 @@
+#include "base/cpu_features.h"
+
+#include <cpuid.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace couplet {
+namespace {
+
+std::uint64_t saved_registers() {  // XCR0: the register files that the system saves on a switch
+  std::uint32_t low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<std::uint64_t>(high) << 32) | low;
+}
+
+CpuFeatures detect() {
+  CpuFeatures found;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return found;
+  const bool fma = (c & bit_FMA) && (c & bit_F16C);
+  const std::uint64_t saved = saved_registers();
+  const bool ymm = (saved & 0x6) == 0x6, zmm = (saved & 0xe6) == 0xe6, tiles = (saved & 0x60000) == 0x60000;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
+  found.avx2 = ymm && fma && (b & bit_AVX2);
+  constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
+  found.avx512 = found.avx2 && zmm && (b & kAvx512) == kAvx512 && (c & bit_AVX512VNNI);
+  constexpr unsigned kAmx = (1U << 24) | (1U << 25);  // AMX-TILE, AMX-INT8
+  found.amx_int8 = found.avx512 && tiles && (d & kAmx) == kAmx;
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) found.avx_vnni = found.avx2 && (a & (1U << 4));
+  return found;
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+double quota_cpus() {  // 0: no quota
+  std::istringstream v2(first_line("/sys/fs/cgroup/cpu.max"));
+  std::string quota;
+  double period = 0;
+  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
+  std::istringstream q(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"));
+  std::istringstream p(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
+  double us = 0;
+  if (q >> us && p >> period && us > 0 && period > 0) return us / period;
+  return 0;
+}
+
+unsigned long long number_in(const std::string& path) {  // 0: no such file, or no number ("max")
+  std::istringstream line(first_line(path));
+  unsigned long long value = 0;
+  return line >> value ? value : 0;
+}
+
+}  // namespace
+
+const CpuFeatures& cpu_features() {
+  static const CpuFeatures features = detect();
+  return features;
+}
+
+std::string cpu_name() {
+  char brand[49] = {};
+  unsigned words[4];
+  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+    if (!__get_cpuid(0x80000002U + leaf, &words[0], &words[1], &words[2], &words[3])) return "unknown processor";
+    std::memcpy(brand + leaf * 16, words, 16);
+  }
+  return brand;
+}
+
+int usable_cpus() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  int count = 1;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) count = std::max(1, CPU_COUNT(&mask));
+  const double quota = quota_cpus();
+  if (quota > 0) count = std::min(count, std::max(1, static_cast<int>(std::ceil(quota))));
+  return count;
+}
+
+unsigned long long available_memory_bytes() {
+  unsigned long long available = 0;
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key, unit; meminfo >> key;) {
+    unsigned long long kib = 0;
+    meminfo >> kib;
+    std::getline(meminfo, unit);
+    if (key == "MemAvailable:") available = kib * 1024;
+  }
+  const unsigned long long limit = number_in("/sys/fs/cgroup/memory.max");
+  const unsigned long long used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit > 0) available = std::min(available, limit > used ? limit - used : 0);
+  return available;
+}
+
+}  // namespace couplet
