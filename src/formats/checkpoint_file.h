@@ -1,7 +1,7 @@
 #pragma once
-// A checkpoint as bytes: metadata and named tensors over mapped memory. Every count, offset, size and type was checked
-// before this object exists, so what it hands out is inside the file. Names are GGUF's ("blk.3.attn_q.weight",
-// "llama.block_count"), whichever kind of file they came from.
+// A checkpoint as bytes: metadata and named tensors over mapped memory. Every count, offset, size and type
+// was checked before this object exists, so what it hands out is inside the file. Names are GGUF's
+// ("blk.3.attn_q.weight", "llama.block_count"), whichever kind of file they came from.
 
 #include <array>
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace couplet::formats {
 
-// How the rows of a query or key projection stand in the file. The engine wants the two halves of a head that rope
-// turns against each other ("halves"); GGUF's llama files interleave them row by row ("pairs").
+// How the rows of a query or key projection stand in the file. The engine wants the two halves of a head that
+// rope turns against each other ("halves"); GGUF's llama files interleave them row by row ("pairs").
 enum class RopeOrder : std::uint8_t { halves, pairs };
 
 struct Tensor {
@@ -27,7 +27,7 @@ struct Tensor {
   TensorType type;
   std::array<std::uint64_t, 4> dims;  // dims[0] is the length of a row; unused ones are 1
   int num_dims;
-  std::span<const std::byte> bytes;   // exactly what type and dims need
+  std::span<const std::byte> bytes;  // exactly what type and dims need
   RopeOrder rope_order = RopeOrder::halves;
 
   std::uint64_t row_length() const { return dims[0]; }
@@ -42,8 +42,8 @@ class CheckpointFile {
   static std::unique_ptr<CheckpointFile> parse(std::span<const std::byte> bytes);
   virtual ~CheckpointFile() = default;
 
-  // Metadata. nullopt: no such key. A key of another kind than asked throws Error naming the key and both kinds.
-  // Integers of every width convert where they fit; a float key takes f32 and f64.
+  // Metadata. nullopt: no such key. A key of another kind than asked throws Error naming the key and both
+  // kinds. Integers of every width convert where they fit; a float key takes f32 and f64.
   virtual std::optional<std::uint64_t> get_uint(std::string_view key) const = 0;
   virtual std::optional<double> get_float(std::string_view key) const = 0;
   virtual std::optional<bool> get_bool(std::string_view key) const = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// The tensor types that a checkpoint may hold, as bytes in the file: sizes, names and the float value of a row.
+// The tensor types that a checkpoint may hold, as bytes in the file: sizes, names and the float value of a
+// row.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,8 @@ std::optional<TensorType> from_gguf_id(std::uint32_t id);
 // The name of any ggml type, also of those not read here ("IQ2_XS"); "" if the number means nothing.
 std::string_view gguf_type_name(std::uint32_t id);
 
-// Values of `count` elements (a multiple of block_values) from file bytes; float32, each operation rounded once, equal
-// to the bit to what PyPI `gguf` gives. `bytes` need not be aligned.
+// Values of `count` elements (a multiple of block_values) from file bytes; float32, each operation rounded
+// once, equal to the bit to what PyPI `gguf` gives. `bytes` need not be aligned.
 void dequantize(TensorType type, const std::byte* bytes, std::size_t count, float* out);
 
 }  // namespace couplet::formats
