@@ -1,0 +1,75 @@
+#pragma once
+// The memory of keys and values, cut into pages of 16 positions that sequences and the prefix tree share by reference
+// count. Address space is reserved once and touched only where a page is used; nothing is allocated afterwards.
+// A page comes back with its old content: kernels read visible positions alone (docs/numerics.md, rule 6).
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace couplet::cache {
+
+// How a key or value is stored; part of a page's identity, as two formats hold different bits.
+enum class CacheFormat : std::uint8_t { f16 };
+const char* name(CacheFormat format);
+
+struct CacheShape {
+  int num_layers = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  CacheFormat format = CacheFormat::f16;
+
+  // Keys [padded16(head_dim)][16 positions], then values [16 positions][padded16(head_dim)], of one layer and head.
+  std::size_t head_values() const;
+  std::size_t page_bytes() const;  // over all layers and heads
+};
+
+using PageId = std::int32_t;  // -1: none
+
+// Engine thread only, but for page(), which is const and may be called by any worker while the engine thread waits.
+class PagePool {
+ public:
+  // Throws Error{usage} for an impossible shape, Error{resource} where the address space can't be had.
+  PagePool(const CacheShape& shape, int num_pages);
+  ~PagePool();
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+
+  // A page with one reference, or -1 when all are in use.
+  PageId allocate();
+  void retain(PageId id);
+  void release(PageId id);  // the last reference gives the page back
+  int references(PageId id) const;
+
+  // 64-byte aligned; layout [layer][page][kv_head][head_values].
+  std::uint16_t* page(int layer, PageId id, int kv_head) const {
+    const auto page_index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(num_pages_) +
+                            static_cast<std::size_t>(id);
+    return values_ + (page_index * static_cast<std::size_t>(shape_.num_kv_heads) +
+                      static_cast<std::size_t>(kv_head)) * head_values_;
+  }
+
+  const CacheShape& shape() const { return shape_; }
+  int num_pages() const { return num_pages_; }
+  int free_pages() const { return static_cast<int>(free_.size()); }
+  int used_pages() const { return num_pages_ - free_pages(); }
+
+ private:
+  void check_used(PageId id) const;
+
+  CacheShape shape_;
+  int num_pages_;
+  std::size_t head_values_;
+  std::size_t mapped_bytes_ = 0;
+  std::uint16_t* values_ = nullptr;
+  std::vector<int> references_;  // [num_pages]
+  std::vector<PageId> free_;     // a stack: the page given back last is the warmest
+};
+
+constexpr int pages_for(int num_positions) {
+  return num_positions / kernels::kPagePositions + (num_positions % kernels::kPagePositions != 0 ? 1 : 0);
+}
+
+}  // namespace couplet::cache

@@ -1,0 +1,68 @@
+#pragma once
+// Logits -> distribution: the point where prefill ends and where each decode step ends. Shapes one row's logits as
+// SamplingOptions says, in the order documented there, and answers what was kept and how probable a token is.
+// Sums follow docs/numerics.md, rule 9. All scratch is made at construction: a row allocates nothing.
+
+#include <span>
+#include <vector>
+
+#include "couplet/request.h"
+#include "couplet/stats.h"
+#include "engine/ranking.h"
+#include "kernels/kernels.h"
+
+namespace couplet::engine {
+
+// Temperatures below this are greedy: a smaller one could only break ties, which go to the lowest id.
+inline constexpr float kGreedyBelow = 1e-5F;
+
+// What the penalties count. The repetition penalty sees both, presence and frequency see the reply alone.
+struct History {
+  std::span<const TokenId> prompt;
+  std::span<const TokenId> reply;
+};
+
+class Distribution {
+ public:
+  Distribution(const kernels::KernelTable& kernels, int vocab_size);
+
+  // Takes a row's logits [vocab_size], which must stay until the next call, and options that passed check().
+  // False: a logit is not finite, the sequence ends with numeric_error and nothing else may be asked.
+  bool assign(std::span<const float> logits, const SamplingOptions& options, const History& history);
+
+  // The token at `u` in [0, 1) of the cumulative sum over the kept candidates, best first.
+  TokenId pick(double u);
+  int num_kept() const { return num_kept_; }
+  // Of the kept candidates' distribution, which sums to 1; 0 for a token that was cut off.
+  double probability(TokenId id);
+
+  // Fills all of `choice` but `forced`. Nothing is measured unless asked: alternatives and probabilities are of the
+  // model's own distribution. A cut-off (forced) token's shaped log probability is -infinity. Allocates only where
+  // choice.alternatives is too small.
+  void describe(TokenId id, bool measure, int num_alternatives, TokenChoice& choice);
+
+ private:
+  void shape(const SamplingOptions& options, const History& history);
+  void truncate(const SamplingOptions& options);
+  float scaled(float logit) const { return (logit - best_.logit) / temperature_; }
+  double weight(float logit) const;
+  double normalizer();
+  bool is_kept(TokenId id);
+  void measure_own(TokenId id, TokenChoice& choice);
+
+  const kernels::KernelTable* kernels_;
+  int vocab_size_;
+  Ranking ranking_;
+  std::vector<float> shaped_;              // [vocab_size] logits after bias and penalties, where there are any
+  std::vector<float> scaled_;              // [vocab_size] after temperature, where the normalizer is needed
+  std::vector<std::uint32_t> counts_;      // [vocab_size] all zero between rows
+  std::span<const float> own_;             // the model's logits
+  std::span<const float> logits_;          // what is ranked: own_ or shaped_
+  Candidate own_best_;
+  Candidate best_;                         // of logits_
+  float temperature_ = 1;                  // 0: greedy
+  int num_kept_ = 0;
+  double kept_sum_ = 0;                    // of the kept candidates' weights
+};
+
+}  // namespace couplet::engine

@@ -1,0 +1,24 @@
+#include "couplet/engine.h"
+
+namespace couplet {
+
+const char* name(StopReason reason) {
+  switch (reason) {
+    case StopReason::none: return "none";
+    case StopReason::end_of_turn: return "end_of_turn";
+    case StopReason::stop_text: return "stop_text";
+    case StopReason::max_tokens: return "max_tokens";
+    case StopReason::context_full: return "context_full";
+    case StopReason::cancelled: return "cancelled";
+    case StopReason::numeric_error: return "numeric_error";
+    case StopReason::cache_range: return "cache_range";
+    case StopReason::out_of_cache: return "out_of_cache";
+  }
+  return "?";
+}
+
+const char* name(Stage stage) { return stage == Stage::prefill ? "prefill" : "decode"; }
+
+const char* name(Precision precision) { return precision == Precision::fast ? "fast" : "fine"; }
+
+}  // namespace couplet
