@@ -1,0 +1,51 @@
+// Which level runs: the best that this machine has, or the one asked for by name.
+
+#include <cstdlib>
+#include <string>
+
+#include "base/cpu_features.h"
+#include "couplet/error.h"
+#include "kernels/kernels.h"
+#include "kernels/levels.h"
+
+namespace couplet::kernels {
+namespace {
+
+struct Level {
+  const KernelTable& (*table)();
+  const char* name;
+  const char* needs;
+  bool (*runs)(const CpuFeatures&);
+};
+
+constexpr Level kLevels[] = {  // best first
+    {reference::table, "reference", "", [](const CpuFeatures&) { return true; }},
+};
+
+}  // namespace
+
+const KernelTable& select_kernels(std::string_view forced) {
+  if (forced.empty()) {
+    if (const char* named = std::getenv("COUPLET_KERNELS")) forced = named;
+  }
+  for (const Level& level : kLevels) {
+    const bool runs = level.runs(cpu_features());
+    if (forced.empty() && runs) return level.table();
+    if (forced != level.name) continue;
+    if (runs) return level.table();
+    throw Error(ErrorKind::unsupported, "[kernels] level \"" + std::string(forced) + "\": expected a processor with " +
+                                            level.needs + ", got " + cpu_name());
+  }
+  throw Error(ErrorKind::usage,
+              "[kernels] level: expected avx512, avx2 or reference, got \"" + std::string(forced) + "\"");
+}
+
+int runnable_levels(const KernelTable* tables[8]) {
+  int count = 0;
+  for (const Level& level : kLevels) {
+    if (level.runs(cpu_features())) tables[count++] = &level.table();
+  }
+  return count;
+}
+
+}  // namespace couplet::kernels
