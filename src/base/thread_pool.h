@@ -1,0 +1,73 @@
+#pragma once
+// The threads that share one operation's work. parallel_for() publishes a job of numbered items; the caller and the
+// workers claim items one by one, and the caller returns when all are done. A worker that the system has put aside has
+// claimed nothing and so delays nobody. Workers spin briefly for the next job, then sleep.
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace couplet {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int num_threads);  // >= 1; the caller of parallel_for is one of them
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(item, thread) once for every item in [0, num_items), thread in [0, num_threads). From one thread at a
+  // time; `body` must not throw. What the bodies wrote is visible on return.
+  template <class Body>
+  void parallel_for(int num_items, Body&& body) {
+    if (num_items <= 1 || workers_.empty()) {
+      for (int item = 0; item < num_items; ++item) body(item, 0);
+      return;
+    }
+    using Plain = std::remove_reference_t<Body>;
+    run(num_items, const_cast<void*>(static_cast<const void*>(&body)),
+        [](void* context, int item, int thread) { (*static_cast<Plain*>(context))(item, thread); });
+  }
+
+ private:
+  using Function = void (*)(void*, int, int);
+
+  void run(int num_items, void* context, Function function);
+  void work(int thread);
+  // Claims and runs items of job `epoch` until none is left.
+  void claim_items(std::uint64_t epoch, int thread);
+  // The next epoch after `seen`, or 0 when the pool closes.
+  std::uint64_t wait_for_job(std::uint64_t seen);
+
+  static constexpr int kItemBits = 24;  // claim_ = epoch << kItemBits | next item
+  static constexpr std::uint64_t kItemMask = (1U << kItemBits) - 1;
+
+  alignas(64) std::atomic<std::uint64_t> claim_{0};
+  alignas(64) std::atomic<int> num_left_{0};  // items not finished
+  alignas(64) std::atomic<int> num_items_{0};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<Function> function_{nullptr};
+  alignas(64) std::atomic<std::uint32_t> wake_{0};
+  std::atomic<int> num_asleep_{0};
+  std::atomic<bool> closing_{false};
+  int spins_;
+  std::vector<std::thread> workers_;
+};
+
+// Round to nearest, no flushing of subnormals, exceptions masked (docs/numerics.md, rule 1), for the time it lives.
+class StandardFloats {
+ public:
+  StandardFloats();
+  ~StandardFloats();
+  StandardFloats(const StandardFloats&) = delete;
+  StandardFloats& operator=(const StandardFloats&) = delete;
+
+ private:
+  std::uint32_t saved_;
+};
+
+}  // namespace couplet
