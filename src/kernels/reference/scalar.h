@@ -1,0 +1,25 @@
+#pragma once
+// The pieces that the reference kernels share: exp, the f16 format and the tree that joins 16 lanes. They are rules 1, 2
+// and 7 of docs/numerics.md in scalar form.
+
+#include <cstdint>
+
+namespace couplet::kernels::reference {
+
+inline constexpr int kLanes = 16;
+
+// +0 below -87, exp(88) above 88, NaN for NaN.
+float exp_float(float x);
+
+float half_to_float(std::uint16_t half);
+// Nearest, ties to even; beyond the range: infinity.
+std::uint16_t float_to_half(float x);
+bool is_finite_half(std::uint16_t half);
+
+float max_float(float a, float b);  // a > b ? a : b
+
+// Joins lanes 8, 4, 2, 1 apart; the arrays are spent.
+float join_sum(float lanes[kLanes]);
+float join_max(float lanes[kLanes]);
+
+}  // namespace couplet::kernels::reference
