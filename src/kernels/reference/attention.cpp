@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/reference/float_kernels.h"
+#include "kernels/reference/half.h"
 #include "kernels/reference/scalar.h"
 
 namespace couplet::kernels::reference {

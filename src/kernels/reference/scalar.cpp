@@ -26,17 +26,6 @@ float exp_float(float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1fu, fraction = half & 0x3ffu;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
-  }
-  const std::uint32_t wide = exponent == 0x1f ? 0xffu : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
-}
-
 std::uint16_t float_to_half(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), magnitude = bits & 0x7fffffffu;
   const std::uint32_t sign = (bits >> 16) & 0x8000u, exponent = magnitude >> 23;

@@ -1,5 +1,5 @@
 #pragma once
-// The pieces that the reference kernels share: exp, the f16 format and the tree that joins 16 lanes. They are rules 1, 2
+// The pieces that the reference kernels share: exp, rounding to f16 and the tree that joins 16 lanes. They are rules 1, 2
 // and 7 of docs/numerics.md in scalar form.
 
 #include <cstdint>
@@ -11,7 +11,6 @@ inline constexpr int kLanes = 16;
 // +0 below -87, exp(88) above 88, NaN for NaN.
 float exp_float(float x);
 
-float half_to_float(std::uint16_t half);
 // Nearest, ties to even; beyond the range: infinity.
 std::uint16_t float_to_half(float x);
 bool is_finite_half(std::uint16_t half);
