@@ -33,17 +33,21 @@ std::uint64_t num_parts_of(const GgufMetadata& metadata) {
   return count;
 }
 
-// Part `number` (from 1) must say of itself what its name says.
-void check_part(const GgufMetadata& metadata, std::uint64_t number, std::uint64_t num_parts,
-                const std::string& name) {
+// Reads part `number` (from 1), which must say of itself what its name says. Its errors end with that name.
+GgufPart read_numbered_part(std::span<const std::byte> file, std::uint64_t number, std::uint64_t num_parts,
+                            const std::filesystem::path& path) try {
+  GgufPart part = read_gguf_part(file);
   const auto check = [&](const char* key, std::uint64_t expected) {
-    const auto value = metadata.get_uint(key);
+    const auto value = part.metadata.get_uint(key);
     if (value == expected) return;
-    fail(ErrorKind::format, "file " + name + ", key \"" + key + "\": expected " + std::to_string(expected) +
+    fail(ErrorKind::format, std::string("key \"") + key + "\": expected " + std::to_string(expected) +
                                 ", file says " + (value ? std::to_string(*value) : "nothing"));
   };
   check("split.count", num_parts);
   check("split.no", number - 1);
+  return part;
+} catch (const Error& error) {
+  throw Error(error.kind(), std::string(error.what()) + " (in " + in_quotes(path.filename().native()) + ")");
 }
 
 }  // namespace
@@ -74,7 +78,7 @@ GgufFile::GgufFile(std::span<const std::byte> bytes) {
 
 void GgufFile::join_parts(const std::filesystem::path& path, std::uint64_t num_parts) {
   const auto name = parse_split_name(path);
-  if (!name || name->num_parts != num_parts || name->number > num_parts) {
+  if (!name || name->num_parts != num_parts) {
     fail(ErrorKind::format, "file " + in_quotes(path.filename().native()) +
                                 ": expected a name like NAME-00001-of-" +
                                 std::to_string(100'000 + num_parts).substr(1) + ".gguf for one part of " +
@@ -83,8 +87,7 @@ void GgufFile::join_parts(const std::filesystem::path& path, std::uint64_t num_p
   for (std::uint64_t number = 1; number <= num_parts; ++number) {
     const auto part_path = split_path(*name, number);
     MappedFile file(part_path);
-    GgufPart part = read_gguf_part(file.bytes());
-    check_part(part.metadata, number, num_parts, in_quotes(part_path.filename().native()));
+    GgufPart part = read_numbered_part(file.bytes(), number, num_parts, part_path);
     file_bytes_ += file.bytes().size();
     files_.push_back(std::move(file));
     add_part(std::move(part));

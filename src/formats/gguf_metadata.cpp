@@ -28,9 +28,7 @@ std::uint64_t size_of(Type type) {
   return kSizes[static_cast<std::uint32_t>(type)];
 }
 
-bool is_integer(Type type) {
-  return type != Type::boolean && type != Type::f32 && type != Type::f64 && size_of(type);
-}
+bool is_integer(Type type) { return type <= Type::i32 || type == Type::u64 || type == Type::i64; }
 bool is_integer_or_bool(Type type) { return is_integer(type) || type == Type::boolean; }
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
 bool is_bool(Type type) { return type == Type::boolean; }
@@ -225,9 +223,8 @@ std::optional<std::vector<float>> GgufMetadata::get_floats(std::string_view key)
   for (auto& number : numbers) {
     const double value = load_float(entry->type, bytes);
     if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
-      throw Error(ErrorKind::format, "[gguf] key " + in_quotes(key) +
-                                         ": expected numbers that fit f32, file says " +
-                                         std::to_string(value));
+      throw Error(ErrorKind::format,
+                  "[gguf] key " + in_quotes(key) + ": expected numbers that fit f32, file has a larger one");
     }
     number = static_cast<float>(value);
     bytes += size_of(entry->type);

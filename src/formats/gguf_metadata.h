@@ -15,21 +15,9 @@
 namespace couplet::formats {
 
 // GGUF's numbers for the kinds of a value.
-enum class GgufValueType : std::uint32_t {
-  u8,
-  i8,
-  u16,
-  i16,
-  u32,
-  i32,
-  f32,
-  boolean,
-  string,
-  array,
-  u64,
-  i64,
-  f64
-};
+// clang-format off
+enum class GgufValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
+// clang-format on
 inline constexpr std::uint32_t kNumGgufValueTypes = 13;
 
 class GgufMetadata {

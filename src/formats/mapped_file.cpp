@@ -17,6 +17,8 @@
 namespace couplet::formats {
 namespace {
 
+constexpr std::size_t kMostPathBytes = 4096;  // a whole path helps; Linux takes no longer one
+
 // Closes a file descriptor on every way out.
 struct Descriptor {
   int number;
@@ -26,7 +28,8 @@ struct Descriptor {
 };
 
 [[noreturn]] void fail(ErrorKind kind, const std::filesystem::path& path, const std::string& got) {
-  throw Error(kind, "[file] " + in_quotes(path.native()) + ": expected a readable file, " + got);
+  throw Error(kind,
+              "[file] " + in_quotes(path.native(), kMostPathBytes) + ": expected a readable file, " + got);
 }
 
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path) {

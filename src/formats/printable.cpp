@@ -6,8 +6,6 @@
 namespace couplet::formats {
 namespace {
 
-constexpr std::size_t kMostQuotedBytes = 80;
-
 // Bytes of the printable character that starts at `text[0]`; 0 if there is none (a control character, bad
 // UTF-8).
 std::size_t printable_length(std::string_view text) {
@@ -41,11 +39,10 @@ bool is_printable(std::string_view text) {
   return true;
 }
 
-std::string in_quotes(std::string_view text) {
+std::string in_quotes(std::string_view text, std::size_t most_bytes) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string result = "\"";
-  const bool cut = text.size() > kMostQuotedBytes;
-  while (!text.empty() && result.size() <= kMostQuotedBytes) {
+  while (!text.empty() && result.size() <= most_bytes) {
     std::size_t length = printable_length(text);
     if (length == 0 || text[0] == '"' || text[0] == '\\') {
       const auto byte = static_cast<std::uint8_t>(text[0]);
@@ -58,7 +55,7 @@ std::string in_quotes(std::string_view text) {
     }
     text.remove_prefix(length);
   }
-  if (cut || !text.empty()) result += "...";
+  if (!text.empty()) result += "...";
   return result + "\"";
 }
 

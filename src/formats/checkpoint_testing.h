@@ -1,0 +1,55 @@
+#pragma once
+// For tests and fuzzers: reads everything that a checkpoint hands out, so that a sanitizer sees every bad
+// pointer.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "couplet/error.h"
+#include "formats/checkpoint_file.h"
+
+namespace couplet::formats {
+
+// A sum over all keys with their values, and over every tensor's name, shape, first and last byte. Getters
+// that refuse a key (it is of another kind) add nothing.
+inline std::uint64_t touch_everything(const CheckpointFile& file) {
+  std::uint64_t sum = file.file_bytes() + file.format().size();
+  const auto add_text = [&](std::string_view text) {
+    for (const char c : text) sum += static_cast<unsigned char>(c);
+  };
+  const auto attempt = [](auto read) {
+    try {
+      read();
+    } catch (const Error&) {
+    }
+  };
+  for (const std::string_view key : file.keys()) {
+    add_text(key);
+    attempt([&] { sum += file.get_uint(key).value(); });
+    attempt([&] { sum += file.get_float(key).value() > 0; });
+    attempt([&] { sum += file.get_bool(key).value(); });
+    attempt([&] { add_text(file.get_string(key).value()); });
+    attempt([&] {
+      for (const auto text : file.get_strings(key).value()) add_text(text);
+    });
+    attempt([&] {
+      for (const auto number : file.get_ints(key).value()) sum += static_cast<std::uint64_t>(number);
+    });
+    attempt([&] {
+      for (const auto number : file.get_floats(key).value()) sum += number > 0;
+    });
+  }
+  for (const Tensor& tensor : file.tensors()) {
+    add_text(tensor.name);
+    sum += tensor.row_length() * tensor.num_rows();
+    sum += std::to_integer<std::uint64_t>(tensor.bytes.front()) +
+           std::to_integer<std::uint64_t>(tensor.bytes.back());
+    sum += file.find(tensor.name) == &tensor;
+    file.drop(tensor);
+  }
+  file.read_ahead();
+  return sum;
+}
+
+}  // namespace couplet::formats

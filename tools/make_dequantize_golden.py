@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Writes tests/data/dequantize.txt: blocks of every tensor type and the floats that PyPI `gguf` makes of them.
+
+A line is a type's name, ggml's number for it, the bytes of some blocks and the bits of their floats, both as
+little-endian hex. Run from the root of the repository: python3 tools/make_dequantize_golden.py (needs gguf, numpy).
+"""
+
+import pathlib
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as Type, quants
+
+# Where a block of the type keeps its half-precision scales.
+SCALE_OFFSETS = {
+    Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
+    Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
+}
+# Zeros, subnormals, the smallest normal, ordinary ones, the largest; positive and negative. An infinite or NaN scale
+# is left out: which NaN comes out is the processor's choice.
+SCALES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x2E66, 0xAE66, 0x1C13, 0xBC00, 0x7BFF, 0xFBFF]
+
+
+def quantized_blocks(rng, kind):
+    """One block of random codes a scale."""
+    size = GGML_QUANT_SIZES[kind][1]
+    blocks = rng.integers(0, 256, (len(SCALES), size), dtype=np.uint8)
+    for number, offset in enumerate(SCALE_OFFSETS[kind]):
+        scales = np.roll(np.array(SCALES, dtype="<u2"), 3 * number)
+        blocks[:, offset:offset + 2] = scales.view(np.uint8).reshape(-1, 2)
+    return blocks
+
+
+def plain_values(rng, kind):
+    """Random bits, and the special values of the type; signalling NaNs, which a conversion may quiet, are left out."""
+    if kind == Type.F32:
+        return rng.integers(0, 2**32, 64, dtype=np.uint64).astype("<u4").view(np.uint8)
+    special = SCALES + ([0x7C00, 0xFC00, 0x7E01, 0xFE00] if kind == Type.F16 else [0x7F80, 0xFF80, 0x7FC1, 0xFFC0])
+    bits = rng.integers(0, 0x7C00, 64) | rng.integers(0, 2, 64) << 15
+    return np.concatenate([np.array(special), bits]).astype("<u2").view(np.uint8)
+
+
+def main():
+    rng = np.random.default_rng(20)
+    lines = []
+    for kind in [Type.F32, Type.F16, Type.BF16, *SCALE_OFFSETS]:
+        data = quantized_blocks(rng, kind) if kind in SCALE_OFFSETS else plain_values(rng, kind)
+        floats = quants.dequantize(data.reshape(-1), kind).astype("<f4", copy=False)
+        lines.append(f"{kind.name} {int(kind)} {data.tobytes().hex()} {floats.tobytes().hex()}\n")
+    pathlib.Path("tests/data/dequantize.txt").write_text("".join(lines))
+
+
+if __name__ == "__main__":
+    main()
