@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/memory.h"
 #include "kernels/kernels.h"
 
 namespace couplet::cache {
@@ -33,7 +34,6 @@ class PagePool {
  public:
   // Throws Error{usage} for an impossible shape, Error{resource} where the address space can't be had.
   PagePool(const CacheShape& shape, int num_pages);
-  ~PagePool();
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
@@ -47,7 +47,7 @@ class PagePool {
   std::uint16_t* page(int layer, PageId id, int kv_head) const {
     const auto page_index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(num_pages_) +
                             static_cast<std::size_t>(id);
-    return values_ + (page_index * static_cast<std::size_t>(shape_.num_kv_heads) +
+    return values_.data() + (page_index * static_cast<std::size_t>(shape_.num_kv_heads) +
                       static_cast<std::size_t>(kv_head)) * head_values_;
   }
 
@@ -62,8 +62,7 @@ class PagePool {
   CacheShape shape_;
   int num_pages_;
   std::size_t head_values_;
-  std::size_t mapped_bytes_ = 0;
-  std::uint16_t* values_ = nullptr;
+  Array<std::uint16_t> values_;
   std::vector<int> references_;  // [num_pages]
   std::vector<PageId> free_;     // a stack: the page given back last is the warmest
 };

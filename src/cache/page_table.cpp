@@ -1,0 +1,47 @@
+#include "cache/page_table.h"
+
+#include "base/check.h"
+
+namespace couplet::cache {
+
+PageTable::PageTable(PagePool& pool, int max_positions) : pool_(&pool), max_positions_(max_positions) {
+  COUPLET_CHECK(max_positions >= 0);
+  pages_.reserve(static_cast<std::size_t>(pages_for(max_positions)));
+}
+
+void PageTable::adopt(std::span<const PageId> pages) {
+  COUPLET_CHECK(pages_.empty());
+  COUPLET_CHECK(pages.size() <= static_cast<std::size_t>(max_positions_ / kernels::kPagePositions));
+  pages_.assign(pages.begin(), pages.end());
+  num_positions_ = static_cast<int>(pages.size()) * kernels::kPagePositions;
+}
+
+bool PageTable::reserve(int num_positions) {
+  COUPLET_CHECK(num_positions >= 0 && num_positions <= max_positions_);
+  const auto wanted = static_cast<std::size_t>(pages_for(num_positions));
+  while (pages_.size() < wanted) {
+    const PageId id = pool_->allocate();
+    if (id < 0) return false;
+    pages_.push_back(id);
+  }
+  return true;
+}
+
+void PageTable::append(int num_positions) {
+  COUPLET_CHECK(num_positions >= 0 && num_positions <= max_positions_ - num_positions_);
+  num_positions_ += num_positions;
+  COUPLET_CHECK(static_cast<std::size_t>(pages_for(num_positions_)) <= pages_.size());
+}
+
+void PageTable::truncate(int num_positions) {
+  COUPLET_CHECK(num_positions >= 0 && num_positions <= num_positions_);
+  const auto kept = static_cast<std::size_t>(pages_for(num_positions));
+  while (pages_.size() > kept) {
+    pool_->release(pages_.back());
+    pages_.pop_back();
+  }
+  num_positions_ = num_positions;
+  COUPLET_CHECK(num_positions % kernels::kPagePositions == 0 || pool_->references(pages_.back()) == 1);
+}
+
+}  // namespace couplet::cache

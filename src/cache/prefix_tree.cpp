@@ -1,0 +1,170 @@
+#include "cache/prefix_tree.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace couplet::cache {
+namespace {
+
+constexpr std::size_t kTokens = kernels::kPagePositions;
+
+template <class T>
+auto& at(T& values, std::int32_t index) {
+  return values[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+PrefixTree::PrefixTree(PagePool& pool)
+    : pool_(&pool),
+      nodes_(static_cast<std::size_t>(pool.num_pages())),
+      buckets_(std::bit_ceil(2 * nodes_.size()), -1) {
+  free_.reserve(nodes_.size());
+  for (NodeId id = pool.num_pages() - 1; id >= 0; --id) free_.push_back(id);
+}
+
+int PrefixTree::match(std::uint64_t salt, std::span<const TokenId> tokens, int max_pages, std::span<PageId> out) {
+  const std::size_t limit =
+      std::min({tokens.size() / kTokens, out.size(), static_cast<std::size_t>(std::max(max_pages, 0))});
+  queried_tokens_ += tokens.size();
+  std::size_t found = 0;
+  NodeId last = -1;
+  Key key = root_key(salt);
+  for (; found < limit; ++found) {
+    const auto page_tokens = tokens.subspan(found * kTokens, kTokens);
+    key = child_key(key, page_tokens);
+    const NodeId id = find(key, last, salt, page_tokens);
+    if (id < 0) break;
+    out[found] = at(nodes_, id).page;
+    pool_->retain(out[found]);
+    last = id;
+  }
+  touch_path(last);
+  hit_tokens_ += found * kTokens;
+  return static_cast<int>(found);
+}
+
+int PrefixTree::insert(std::uint64_t salt, std::span<const TokenId> tokens, std::span<const PageId> pages) {
+  COUPLET_CHECK(tokens.size() / kTokens >= pages.size());
+  int num_new = 0;
+  NodeId last = -1;
+  Key key = root_key(salt);
+  for (std::size_t n = 0; n < pages.size(); ++n) {
+    const auto page_tokens = tokens.subspan(n * kTokens, kTokens);
+    key = child_key(key, page_tokens);
+    NodeId id = find(key, last, salt, page_tokens);
+    if (id < 0) {
+      id = add(key, last, salt, page_tokens, pages[n]);
+      ++num_new;
+    }
+    last = id;
+  }
+  touch_path(last);
+  return num_new;
+}
+
+bool PrefixTree::evict_one() {
+  // The oldest node is a leaf. In use, it is used now: it goes to the front, its ancestors after it, and the look
+  // goes on; the clock says when the whole tree was seen.
+  const std::uint64_t start = clock_;
+  while (oldest_ >= 0 && at(nodes_, oldest_).touched <= start) {
+    if (pool_->references(at(nodes_, oldest_).page) == 1) {
+      remove(oldest_);
+      return true;
+    }
+    touch_path(oldest_);
+  }
+  return false;
+}
+
+void PrefixTree::clear() {
+  while (oldest_ >= 0) remove(oldest_);
+}
+
+PrefixTree::Key PrefixTree::root_key(std::uint64_t salt) { return {salt, 0}; }
+
+PrefixTree::Key PrefixTree::child_key(const Key& parent, std::span<const TokenId> tokens) {
+  struct {
+    Key parent;
+    std::array<TokenId, kTokens> tokens;
+  } content{parent, {}};
+  static_assert(sizeof content == sizeof(Key) + kTokens * sizeof(TokenId));  // no padding is hashed
+  std::copy(tokens.begin(), tokens.end(), content.tokens.begin());
+  const XXH128_hash_t hash = XXH3_128bits(&content, sizeof content);
+  return {hash.low64, hash.high64};
+}
+
+PrefixTree::NodeId& PrefixTree::bucket(const Key& key) {
+  return buckets_[static_cast<std::size_t>(key.low) & (buckets_.size() - 1)];
+}
+
+PrefixTree::NodeId PrefixTree::find(const Key& key, NodeId parent, std::uint64_t salt,
+                                    std::span<const TokenId> tokens) {
+  for (NodeId id = bucket(key); id >= 0; id = at(nodes_, id).next_in_bucket) {
+    const Node& node = at(nodes_, id);
+    if (node.key == key && node.parent == parent && node.salt == salt && std::ranges::equal(node.tokens, tokens))
+      return id;
+  }
+  return -1;
+}
+
+PrefixTree::NodeId PrefixTree::add(const Key& key, NodeId parent, std::uint64_t salt,
+                                   std::span<const TokenId> tokens, PageId page) {
+  COUPLET_CHECK(!free_.empty());  // every node holds a page of its own
+  const NodeId id = free_.back();
+  free_.pop_back();
+  pool_->retain(page);
+  Node& node = at(nodes_, id);
+  node.key = key;
+  node.salt = salt;
+  std::ranges::copy(tokens, node.tokens.begin());
+  node.page = page;
+  node.parent = parent;
+  node.num_children = 0;
+  if (parent >= 0) ++at(nodes_, parent).num_children;
+  node.next_in_bucket = std::exchange(bucket(key), id);
+  link_newest(id);
+  ++num_nodes_;
+  return id;
+}
+
+void PrefixTree::remove(NodeId id) {
+  Node& node = at(nodes_, id);
+  COUPLET_CHECK(node.num_children == 0);
+  NodeId* link = &bucket(node.key);
+  while (*link != id) link = &at(nodes_, *link).next_in_bucket;
+  *link = node.next_in_bucket;
+  if (node.parent >= 0) --at(nodes_, node.parent).num_children;
+  unlink(id);
+  pool_->release(node.page);
+  free_.push_back(id);
+  --num_nodes_;
+}
+
+void PrefixTree::touch_path(NodeId id) {
+  for (; id >= 0; id = at(nodes_, id).parent) {
+    unlink(id);
+    link_newest(id);
+  }
+}
+
+void PrefixTree::link_newest(NodeId id) {
+  Node& node = at(nodes_, id);
+  node.touched = ++clock_;
+  node.newer = -1;
+  node.older = newest_;
+  (newest_ >= 0 ? at(nodes_, newest_).newer : oldest_) = id;
+  newest_ = id;
+}
+
+void PrefixTree::unlink(NodeId id) {
+  const Node& node = at(nodes_, id);
+  (node.newer >= 0 ? at(nodes_, node.newer).older : newest_) = node.older;
+  (node.older >= 0 ? at(nodes_, node.older).newer : oldest_) = node.newer;
+}
+
+}  // namespace couplet::cache
