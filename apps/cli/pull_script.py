@@ -43,7 +43,7 @@ class Progress:
         done = min(done, self.total)
         seconds = max(time.monotonic() - self.start, 0.001)
         text = " %4d of %d MB  %5.1f MB/s" % (done / 1e6, self.total / 1e6, done / 1e6 / seconds)
-        width = max(10, min(40, os.get_terminal_size(2).columns - len(self.name) - len(text) - 6))
+        width = max(10, min(40, (os.get_terminal_size(2).columns or 80) - len(self.name) - len(text) - 6))
         filled = width * done // self.total
         sys.stderr.write("\r%s  [%s%s]%s" % (self.name, "#" * filled, " " * (width - filled), text))
         sys.stderr.flush()
