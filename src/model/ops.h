@@ -1,0 +1,117 @@
+#pragma once
+// The steps that a layer is written in. Each checks its shapes once, splits its rows, panels or heads over the threads,
+// calls the level's kernels and counts the work. The batch is fixed by begin(); one Ops serves one model, one step at
+// a time.
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "base/thread_pool.h"
+#include "cache/page_pool.h"
+#include "kernels/kernels.h"
+#include "model/activations.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "model/rope_table.h"
+#include "model/weights.h"
+
+namespace couplet::model {
+
+// One product of several that share their input.
+struct Product {
+  const PackedMatrix* weights;
+  const Rows* out;
+};
+
+class Ops {
+ public:
+  Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadPool& threads, const cache::PagePool& pool,
+      int max_rows, int max_sequences, int num_planes);
+
+  void begin(const Batch& batch);
+  Activations& activations() { return activations_; }
+  Counters& counters() { return counters_; }
+  std::span<const RowFault> faults() const { return {faults_.data(), static_cast<std::size_t>(num_rows_)}; }
+
+  // y = x * embedding rows of the batch's tokens, scaled.
+  void embed(const formats::Tensor& embedding, const Rows& into);
+  // out = rms_norm(in) * weight, a row; out may be in.
+  void norm(const Rows& in, Vector weight, const Rows& out);
+  // The same for each head of q or k, in place.
+  void norm_heads(const Rows& heads, Vector weight);
+  void matmul(const Rows& in, std::initializer_list<Product> products);
+  void rope(int layer, const Rows& heads);
+  // Writes k and v into the cache, then attended = softmax(q k) v for every row of the batch.
+  void attend(int layer);
+  void silu_mul(const Rows& gate, const Rows& up);
+  void gelu_mul(const Rows& gate, const Rows& up);
+  void add(const Rows& x, const Rows& y);
+
+  // Final norm and head of some of the batch's rows, two planes in either precision: logits [rows.size(), vocab_size].
+  // Uses y. A row that is not finite gets its fault.
+  void head(Vector norm, const PackedMatrix& weights, std::span<const int> rows, const Rows& logits);
+
+ private:
+  struct AttendItem {   // a block of a sequence's rows under one key/value head
+    const SequenceRows* sequence;
+    int kv_head;
+    int first_row;      // within the sequence
+    int num_rows;
+    int span;           // decode: the one span of this item; prefill: -1, all spans in order
+    int partial;        // decode: where its result goes
+  };
+  struct PartialRange {  // decode: the spans of one sequence and head, merged when all are there
+    const SequenceRows* sequence;
+    int kv_head;
+    int first_partial;
+    int num_partials;
+  };
+
+  template <class Body>
+  void for_rows(int num_rows, Body&& body);
+  // `rows`: of the batch, those that `in`'s rows stand for.
+  void quantize(const Rows& in, std::span<const int> rows, int num_planes);
+  void multiply(const Rows& in, std::span<const int> rows, std::span<const Product> products, int num_planes);
+  void store_rows(int layer);
+  void store_sequence(int layer, const SequenceRows& sequence, int kv_head);
+  void plan_attention(int layer);
+  void attend_block(int layer, const AttendItem& item, int thread);
+  void attend_partial(int layer, const AttendItem& item, int thread);
+  void merge_partials(const PartialRange& range);
+  kernels::AttentionSpan span_of(int layer, const AttendItem& item, int span) const;
+  void fill_pages(int layer, const SequenceRows& sequence, int kv_head, int span, const std::uint16_t* pages[]) const;
+  static kernels::AttentionState state(float* base, int queries);
+  int window(int layer) const { return config_->layers[static_cast<std::size_t>(layer)].window; }
+  std::byte* scratch(int thread) const { return scratch_.data() + static_cast<std::size_t>(thread) * scratch_bytes_; }
+
+  const ModelConfig* config_;
+  const kernels::KernelTable* kernels_;
+  ThreadPool* threads_;
+  const cache::PagePool* pool_;
+  int max_rows_;
+  int num_planes_;
+  int block_rows_;       // rows of one prefill attention item
+  int head_stride_;      // padded head_dim
+  std::size_t state_floats_;  // of block_rows_ * group queries
+
+  MappedMemory memory_;
+  Activations activations_;
+  std::uint8_t* poisoned_ = nullptr;    // [max_rows]
+  float* block_states_ = nullptr;       // [threads][2] running and span state of a block
+  MappedMemory scratch_;
+  std::size_t scratch_bytes_;
+  Array<float> partials_;               // decode: [partials][group * (head_stride + 2)]
+  std::size_t partial_floats_;
+  std::vector<AttendItem> items_;
+  std::vector<PartialRange> ranges_;
+  std::vector<RowFault> faults_;
+  std::vector<int> all_rows_;           // 0, 1, 2, ...
+  std::vector<RopeTable> ropes_;
+  Batch batch_;
+  int num_rows_ = 0;
+  Counters counters_;
+};
+
+}  // namespace couplet::model

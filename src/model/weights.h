@@ -1,0 +1,73 @@
+#pragma once
+// The weights, ready to multiply: matrices packed into panels (kernels/packed.h) in one allocation, vectors as floats.
+// The embedding table stays in the file: a step reads a few of its rows.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/memory.h"
+#include "base/thread_pool.h"
+#include "formats/checkpoint_file.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+
+namespace couplet::model {
+
+using kernels::PackedMatrix;
+
+// A weight vector; null where the family has none.
+using Vector = const float*;
+
+struct LayerWeights {
+  PackedMatrix q, k, v, o, gate, up, down;
+  Vector attention_norm = nullptr, q_norm = nullptr, k_norm = nullptr, post_attention_norm = nullptr;
+  Vector ffn_norm = nullptr, post_ffn_norm = nullptr;
+};
+
+struct Weights {
+  std::vector<LayerWeights> layers;
+  Vector output_norm = nullptr;
+  PackedMatrix head;                          // [vocab_size, hidden_size]; the embeddings again where they are tied
+  const formats::Tensor* embedding = nullptr;  // [vocab_size, hidden_size], file rows
+  std::uint64_t packed_bytes = 0;
+
+  MappedMemory panels;
+  std::vector<std::unique_ptr<float[]>> vectors;
+};
+
+// Loads a layer's tensors by the names that a family gives, checks each shape, and remembers what is to be packed.
+class WeightLoader {
+ public:
+  WeightLoader(const formats::CheckpointFile& file, const ModelConfig& config, Weights& weights)
+      : file_(&file), config_(&config), weights_(&weights) {}
+
+  const ModelConfig& config() const { return *config_; }
+  // "attn_q" of layer 3 is the tensor "blk.3.attn_q.weight".
+  void layer_matrix(int layer, const char* name, int rows, int cols, PackedMatrix& into);
+  void layer_vector(int layer, const char* name, int size, Vector& into);
+  void matrix(const std::string& name, int rows, int cols, PackedMatrix& into);
+  void vector(const std::string& name, int size, Vector& into);
+  const formats::Tensor& tensor(const std::string& name, int rows, int cols);
+
+  // Every tensor of the file must have been asked for: one that nothing reads would silently change the model.
+  void refuse_unused() const;
+  void pack(ThreadPool& threads, const kernels::KernelTable& kernels);
+
+ private:
+  struct Pending {
+    const formats::Tensor* tensor;
+    PackedMatrix* into;
+  };
+
+  const formats::CheckpointFile* file_;
+  const ModelConfig* config_;
+  Weights* weights_;
+  std::vector<Pending> pending_;
+  std::vector<const formats::Tensor*> used_;
+};
+
+std::unique_ptr<Weights> load_weights(const formats::CheckpointFile& file, const ModelConfig& config, ThreadPool& threads,
+                                      const kernels::KernelTable& kernels);
+
+}  // namespace couplet::model
