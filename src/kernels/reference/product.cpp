@@ -159,17 +159,20 @@ void product_in_parts(int parts, const PackedMatrix& weights, int first_panel, i
 
 }  // namespace
 
-void product(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
+void one_row(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
              int out_stride, std::byte* scratch) {
   product_in_parts(1, weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
+void many_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
+               int out_stride, std::byte* scratch) {
 #ifdef COUPLET_SPLIT_K
-void product_split_k(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
-                     int out_stride, std::byte* scratch) {
-  product_in_parts(2, weights, first_panel, num_panels, x, out, out_stride, scratch);
-}
+  constexpr int kParts = 2;
+#else
+  constexpr int kParts = 1;
 #endif
+  product_in_parts(kParts, weights, first_panel, num_panels, x, out, out_stride, scratch);
+}
 
 std::size_t product_scratch_bytes(int max_cols) {
   return static_cast<std::size_t>((max_cols + 15) / 16) * sizeof(SubBlock);

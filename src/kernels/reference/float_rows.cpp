@@ -24,8 +24,8 @@ float weight_at(WeightType type, const std::byte* panel, std::ptrdiff_t index) {
 
 }  // namespace
 
-void float_product(const PackedMatrix& weights, int first_panel, int num_panels, const float* x, int x_stride,
-                   int num_rows, float* out, int out_stride) {
+void float_rows(const PackedMatrix& weights, int first_panel, int num_panels, const float* x, int x_stride,
+                int num_rows, float* out, int out_stride) {
   for (std::ptrdiff_t p = first_panel; p < first_panel + num_panels; ++p) {
     const std::byte* panel = weights.panels + static_cast<std::size_t>(p) * weights.panel_bytes;
     for (std::ptrdiff_t row = 0; row < num_rows; ++row) {
