@@ -1,0 +1,309 @@
+// The cache's f16 pages and attention over them (rules 6 and 7 of docs/numerics.md), against f32x16.
+//
+// Queries are taken in tiles of up to kTileQueries, which share every load of a key or value. A tile has three steps:
+// scores (lanes along a page's positions), softmax (a query at a time), weighted values (lanes along head_dim). Both
+// products are chains a lane, so a tile's shape moves no bit. Prefill widens the span's pages to float once, for all
+// its tiles; decode reads them as they are. The tile code is the same for both: T is what a page holds.
+
+namespace couplet::kernels::COUPLET_LEVEL {
+namespace {
+
+constexpr int kTileQueries = 6;  // 6 queries x 4 pages (avx512), x 1 page (avx2) of accumulators
+constexpr int kMaxStep = 4;      // pages, or vectors of head_dim, that an inner loop takes at once
+
+constexpr int step_of(int queries) {
+  const int step = kAccumulators / queries;
+  return step > kMaxStep ? kMaxStep : step;
+}
+
+constexpr int least(int a, int b) { return a < b ? a : b; }
+constexpr int greatest(int a, int b) { return a > b ? a : b; }
+
+struct Range {  // slots of a span: [begin, end) of 0..256
+  int begin;
+  int end;
+};
+
+Range visible_to(const AttentionSpan& span, int row) {
+  const int end = span.first_position + row + 1;
+  const int begin = span.window > 0 ? greatest(0, end - span.window) : 0;
+  return {greatest(begin - span.span_begin, 0), least(end - span.span_begin, kSpanPositions)};
+}
+
+struct Scratch {
+  float* pages;    // [16] pages of floats
+  float* queries;  // [head_dim, kTileQueries]
+  float* scores;   // [kTileQueries, kSpanPositions], later the weights
+};
+
+constexpr std::size_t page_values(int head_dim) {
+  return 2 * kPagePositions * static_cast<std::size_t>(padded16(head_dim));
+}
+
+Scratch divide(std::byte* scratch, int head_dim) {
+  Scratch parts;
+  parts.scores = reinterpret_cast<float*>(scratch);
+  parts.queries = parts.scores + kTileQueries * kSpanPositions;
+  parts.pages = parts.queries + kTileQueries * padded16(head_dim);
+  return parts;
+}
+
+// scores[g, page u, slot] = scale * sum over d of queries[d, g] * keys[d, slot]
+template <int N, int P, class T>
+void score_pages(const float* queries, int head_dim, const T* const* pages, float scale, float* scores) {
+  f32x16 s[N][P];
+  const T* keys[P];
+  COUPLET_UNROLL
+  for (int u = 0; u < P; ++u) {
+    keys[u] = pages[u];
+    COUPLET_UNROLL
+    for (int g = 0; g < N; ++g) s[g][u] = zero();
+  }
+  for (int d = 0; d < head_dim; ++d, queries += N) {
+    f32x16 k[P];
+    COUPLET_UNROLL
+    for (int u = 0; u < P; ++u) k[u] = load(keys[u] + d * kPagePositions);
+    COUPLET_UNROLL
+    for (int g = 0; g < N; ++g) {
+      const f32x16 q = broadcast(queries[g]);
+      COUPLET_UNROLL
+      for (int u = 0; u < P; ++u) s[g][u] = fma(q, k[u], s[g][u]);
+    }
+  }
+  COUPLET_UNROLL
+  for (int g = 0; g < N; ++g) {
+    COUPLET_UNROLL
+    for (int u = 0; u < P; ++u) {
+      store(scores + g * kSpanPositions + u * kPagePositions, s[g][u] * broadcast(scale));
+    }
+  }
+}
+
+// Turns one query's scores into weights in place; what the query doesn't see becomes -inf, then +0.
+void softmax(float* scores, Range visible, float* max_out, float* sum_out) {
+  const f32x16 nothing = broadcast(-__builtin_inff());
+  const int begin = visible.begin / kPagePositions * kPagePositions;
+  const int last = (visible.end - 1) / kPagePositions * kPagePositions;
+  for (const int page : {begin, last}) {
+    const mask16 seen = lanes_between(visible.begin - page, visible.end - page);
+    store(scores + page, select(seen, load(scores + page), nothing));
+  }
+  f32x16 greatest_score = nothing;
+  for (int i = begin; i <= last; i += kPagePositions) greatest_score = max(greatest_score, load(scores + i));
+  *max_out = join_max(greatest_score);
+  const f32x16 offset = broadcast(*max_out);
+  f32x16 sum = zero();
+  for (int i = begin; i <= last; i += kPagePositions) {
+    const f32x16 weight = exp(load(scores + i) - offset);
+    store(scores + i, weight);
+    sum = sum + weight;
+  }
+  *sum_out = join_sum(sum);
+}
+
+// out[g, V vectors] goes on with weights[g, i] * values[i] for i in `range`, ascending.
+template <int N, int V, class T>
+void weigh_values(const float* weights, const T* const* pages, int padded, int first_dim, Range range, float* out) {
+  f32x16 o[N][V];
+  out += first_dim;
+  COUPLET_UNROLL
+  for (int g = 0; g < N; ++g) {
+    COUPLET_UNROLL
+    for (int u = 0; u < V; ++u) o[g][u] = load(out + g * padded + u * kLanes);
+  }
+  for (int i = range.begin; i < range.end;) {
+    const int page_end = least((i / kPagePositions + 1) * kPagePositions, range.end);
+    const T* values = pages[i / kPagePositions] + (kPagePositions + i % kPagePositions) * padded + first_dim;
+    for (; i < page_end; ++i, values += padded) {
+      f32x16 v[V];
+      COUPLET_UNROLL
+      for (int u = 0; u < V; ++u) v[u] = load(values + u * kLanes);
+      COUPLET_UNROLL
+      for (int g = 0; g < N; ++g) {
+        const f32x16 w = broadcast(weights[g * kSpanPositions + i]);
+        COUPLET_UNROLL
+        for (int u = 0; u < V; ++u) o[g][u] = fma(w, v[u], o[g][u]);
+      }
+    }
+  }
+  COUPLET_UNROLL
+  for (int g = 0; g < N; ++g) {
+    COUPLET_UNROLL
+    for (int u = 0; u < V; ++u) store(out + g * padded + u * kLanes, o[g][u]);
+  }
+}
+
+template <int N, class T>
+void weigh_all_values(const float* weights, const T* const* pages, int padded, Range range, float* out) {
+  if (range.begin >= range.end) return;
+  constexpr int V = step_of(N);
+  int dim = 0;
+  for (; dim + V * kLanes <= padded; dim += V * kLanes) {
+    weigh_values<N, V>(weights, pages, padded, dim, range, out);
+  }
+  for (; dim < padded; dim += kLanes) weigh_values<N, 1>(weights, pages, padded, dim, range, out);
+}
+
+// Queries first_query .. first_query + N, each of which sees a position of the span.
+template <int N, class T>
+void attend_tile(const AttentionSpan& span, const T* const* pages, int first_query, const AttentionState& state,
+                 const Scratch& scratch) {
+  const int head_dim = span.head_dim, padded = padded16(head_dim);
+  Range visible[N], any = {kSpanPositions, 0}, all = {0, kSpanPositions};
+  for (int g = 0; g < N; ++g) {
+    const int row = (first_query + g) / span.group, head = (first_query + g) % span.group;
+    const float* query = span.queries + static_cast<std::ptrdiff_t>(row) * span.query_stride + head * head_dim;
+    for (int d = 0; d < head_dim; ++d) scratch.queries[d * N + g] = query[d];
+    visible[g] = visible_to(span, row);
+    any = {least(any.begin, visible[g].begin), greatest(any.end, visible[g].end)};
+    all = {greatest(all.begin, visible[g].begin), least(all.end, visible[g].end)};
+  }
+  if (all.begin >= all.end) all = {any.end, any.end};
+
+  constexpr int P = step_of(N);
+  const int end_page = (any.end + kPagePositions - 1) / kPagePositions;
+  int page = any.begin / kPagePositions;
+  for (; page + P <= end_page; page += P) {
+    score_pages<N, P>(scratch.queries, head_dim, pages + page, span.scale, scratch.scores + page * kPagePositions);
+  }
+  for (; page < end_page; ++page) {
+    score_pages<N, 1>(scratch.queries, head_dim, pages + page, span.scale, scratch.scores + page * kPagePositions);
+  }
+  for (int g = 0; g < N; ++g) {
+    softmax(scratch.scores + g * kSpanPositions, visible[g], state.max + first_query + g, state.sum + first_query + g);
+  }
+
+  // What all queries see is weighed together, what lies before and after it a query alone: another query's position is
+  // never multiplied by a zero weight, it may hold anything.
+  float* out = state.out + static_cast<std::ptrdiff_t>(first_query) * padded;
+  for (int i = 0; i < N * padded; i += kLanes) store(out + i, zero());
+  for (int g = 0; g < N; ++g) {
+    const Range before = {visible[g].begin, least(visible[g].end, all.begin)};
+    weigh_all_values<1>(scratch.scores + g * kSpanPositions, pages, padded, before, out + g * padded);
+  }
+  weigh_all_values<N>(scratch.scores, pages, padded, all, out);
+  for (int g = 0; g < N; ++g) {
+    const Range after = {greatest(visible[g].begin, all.end), visible[g].end};
+    weigh_all_values<1>(scratch.scores + g * kSpanPositions, pages, padded, after, out + g * padded);
+  }
+  for (int i = 0; i < N * padded; i += kLanes) store(out + i, load(out + i) + zero());
+}
+
+template <class T>
+void attend_queries(const AttentionSpan& span, const T* const* pages, Range queries, const AttentionState& state,
+                    const Scratch& scratch) {
+  using AttendTile = void (*)(const AttentionSpan&, const T* const*, int, const AttentionState&, const Scratch&);
+  static constexpr AttendTile kTiles[] = {attend_tile<1, T>, attend_tile<2, T>, attend_tile<3, T>,
+                                          attend_tile<4, T>, attend_tile<5, T>, attend_tile<6, T>};
+  static_assert(sizeof kTiles / sizeof kTiles[0] == kTileQueries);
+  const int count = queries.end - queries.begin, tiles = (count + kTileQueries - 1) / kTileQueries;
+  for (int tile = 0; tile < tiles; ++tile) {  // of even sizes: 8 queries are 4 and 4
+    const int first = queries.begin + count * tile / tiles, end = queries.begin + count * (tile + 1) / tiles;
+    kTiles[end - first - 1](span, pages, first, state, scratch);
+  }
+}
+
+// The queries that see a position of the span, which stand together; the others get an empty state.
+Range queries_with_work(const AttentionSpan& span, const AttentionState& state) {
+  const int padded = padded16(span.head_dim);
+  Range rows = {0, 0};
+  for (int row = 0; row < span.num_rows; ++row) {
+    const Range visible = visible_to(span, row);
+    if (visible.begin < visible.end) {
+      rows = {rows.begin < rows.end ? rows.begin : row, row + 1};
+      continue;
+    }
+    for (int query = row * span.group; query < (row + 1) * span.group; ++query) {
+      state.max[query] = -__builtin_inff();
+      state.sum[query] = 0.0f;
+      float* out = state.out + static_cast<std::ptrdiff_t>(query) * padded;
+      for (int i = 0; i < padded; i += kLanes) store(out + i, zero());
+    }
+  }
+  return {rows.begin * span.group, rows.end * span.group};
+}
+
+}  // namespace
+
+bool store_page(const float* keys, const float* values, int stride, int num_positions, int head_dim,
+                int first_slot, std::uint16_t* page) {
+  const int padded = padded16(head_dim);
+  const f32x16 limit = broadcast(65520.0f);  // from here on a float rounds to infinity
+  unsigned fits = 0xffffu;
+  for (int i = 0; i < num_positions; ++i, keys += stride, values += stride) {
+    std::uint16_t* key_column = page + first_slot + i;
+    std::uint16_t* value_row = page + (kPagePositions + first_slot + i) * padded;
+    for (int d = 0; d < padded; d += kLanes) {
+      const int n = least(head_dim - d, kLanes);
+      const f32x16 key = load_first(keys + d, n), value = load_first(values + d, n);
+      fits &= bits_of(less(magnitude(key), limit)) & bits_of(less(magnitude(value), limit));
+      store(value_row + d, value);
+      std::uint16_t halves[kLanes];
+      store(halves, key);
+      for (int lane = 0; lane < kLanes; ++lane) key_column[(d + lane) * kPagePositions] = halves[lane];
+    }
+  }
+  return fits == 0xffffu;
+}
+
+void attend_prefill(const AttentionSpan& span, const AttentionState& state, std::byte* scratch) {
+  const Range queries = queries_with_work(span, state);
+  const Scratch parts = divide(scratch, span.head_dim);
+  if (queries.end - queries.begin <= kTileQueries) {  // one tile: a wider copy would be read once
+    attend_queries(span, span.pages, queries, state, parts);
+    return;
+  }
+  const std::size_t values = page_values(span.head_dim);
+  const int first_page = visible_to(span, queries.begin / span.group).begin / kPagePositions;
+  const int last_page = (visible_to(span, (queries.end - 1) / span.group).end - 1) / kPagePositions;
+  const float* pages[kSpanPages] = {};
+  for (int page = first_page; page <= last_page; ++page) {
+    float* wide = parts.pages + static_cast<std::size_t>(page) * values;
+    for (std::size_t i = 0; i < values; i += kLanes) store(wide + i, load(span.pages[page] + i));
+    pages[page] = wide;
+  }
+  attend_queries(span, pages, queries, state, parts);
+}
+
+void attend_decode(const AttentionSpan& span, const AttentionState& state, std::byte* scratch) {
+  attend_queries(span, span.pages, queries_with_work(span, state), state, divide(scratch, span.head_dim));
+}
+
+void merge_spans(const AttentionState& state, const AttentionState& span, int num_queries, int head_dim) {
+  const int padded = padded16(head_dim);
+  for (int query = 0; query < num_queries; ++query) {
+    if (span.sum[query] == 0.0f) continue;
+    float* out = state.out + static_cast<std::ptrdiff_t>(query) * padded;
+    const float* span_out = span.out + static_cast<std::ptrdiff_t>(query) * padded;
+    if (state.sum[query] == 0.0f) {
+      state.max[query] = span.max[query];
+      state.sum[query] = span.sum[query];
+      for (int d = 0; d < padded; d += kLanes) store(out + d, load(span_out + d));
+      continue;
+    }
+    const f32x16 m = broadcast(state.max[query]), ms = broadcast(span.max[query]), M = max(m, ms);
+    const f32x16 a = exp(m - M), b = exp(ms - M);
+    state.max[query] = first_lane(M);
+    state.sum[query] = first_lane(fma(broadcast(state.sum[query]), a, broadcast(span.sum[query]) * b));
+    for (int d = 0; d < padded; d += kLanes) store(out + d, fma(load(out + d), a, load(span_out + d) * b));
+  }
+}
+
+void finish_attention(const AttentionState& state, int num_queries, int head_dim, float* result,
+                      int result_stride) {
+  const int padded = padded16(head_dim), whole = head_dim / kLanes * kLanes;
+  for (int query = 0; query < num_queries; ++query) {
+    const float* out = state.out + static_cast<std::ptrdiff_t>(query) * padded;
+    float* row = result + static_cast<std::ptrdiff_t>(query) * result_stride;
+    const f32x16 sum = broadcast(state.sum[query]);
+    for (int d = 0; d < whole; d += kLanes) store(row + d, load(out + d) / sum);
+    store_first(row + whole, head_dim - whole, load_first(out + whole, head_dim - whole) / sum);
+  }
+}
+
+std::size_t attention_scratch_bytes(int head_dim, int) {
+  const std::size_t tile = kTileQueries * static_cast<std::size_t>(kSpanPositions + padded16(head_dim));
+  return (tile + kSpanPages * page_values(head_dim)) * sizeof(float);
+}
+
+}  // namespace couplet::kernels::COUPLET_LEVEL
