@@ -31,13 +31,16 @@ inline std::uint64_t touch_everything(const CheckpointFile& file) {
     attempt([&] { sum += file.get_bool(key).value(); });
     attempt([&] { add_text(file.get_string(key).value()); });
     attempt([&] {
-      for (const auto text : file.get_strings(key).value()) add_text(text);
+      const auto texts = file.get_strings(key).value();
+      for (const auto text : texts) add_text(text);
     });
     attempt([&] {
-      for (const auto number : file.get_ints(key).value()) sum += static_cast<std::uint64_t>(number);
+      const auto numbers = file.get_ints(key).value();
+      for (const auto number : numbers) sum += static_cast<std::uint64_t>(number);
     });
     attempt([&] {
-      for (const auto number : file.get_floats(key).value()) sum += number > 0;
+      const auto numbers = file.get_floats(key).value();
+      for (const auto number : numbers) sum += number > 0;
     });
   }
   for (const Tensor& tensor : file.tensors()) {
