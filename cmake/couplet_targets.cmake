@@ -4,6 +4,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(COUPLET_SYSTEM_TESTS "${CMAKE_SOURCE_DIR}/tests")
 find_package(Threads REQUIRED)
 
 add_library(couplet_flags INTERFACE)
@@ -35,7 +36,8 @@ function(couplet_library name)
   couplet_tests(${name} couplet_${name})
 endfunction()
 
-# couplet_tests(name library ...): every *_test.cpp under this folder, as one GoogleTest program <name>_test.
+# couplet_tests(name library ...): every *_test.cpp under this folder, as one GoogleTest program <name>_test. Its tests
+# are labelled unit-<name> beside their source and system-<name> under tests/; presets choose by label.
 function(couplet_tests name)
   if(NOT COUPLET_BUILD_TESTS)
     return()
@@ -48,5 +50,11 @@ function(couplet_tests name)
   target_link_libraries(${name}_test PRIVATE ${ARGN} GTest::gtest_main)
   target_compile_definitions(${name}_test PRIVATE COUPLET_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                                   COUPLET_BINARY_DIR="${CMAKE_BINARY_DIR}")
-  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
+  cmake_path(IS_PREFIX COUPLET_SYSTEM_TESTS "${CMAKE_CURRENT_SOURCE_DIR}" is_system)
+  if(is_system)
+    set(label system-${name})
+  else()
+    set(label unit-${name})
+  endif()
+  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900 LABELS ${label})
 endfunction()
