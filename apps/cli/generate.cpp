@@ -1,0 +1,126 @@
+#include "generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "interrupt.h"
+#include "terminal.h"
+
+namespace couplet::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+void add_record(Figures& figures, const StepRecord& record, RequestId id) {
+  for (const SequenceStep& part : record.sequences) {
+    if (part.id != id) continue;
+    figures.cached_tokens += part.num_cached;
+    if (part.stage == Stage::prefill) {
+      ++figures.prefill_steps;
+      figures.prefill_rows += part.num_rows;
+      figures.prefill_ms += record.step_ms;
+    } else {
+      ++figures.decode_steps;
+      figures.decode_ms += record.step_ms;
+    }
+  }
+}
+
+}  // namespace
+
+Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step) {
+  const InterruptScope interrupt;
+  const Tokenizer& tokenizer = engine.checkpoint().tokenizer();
+  Reply reply;
+  Figures& figures = reply.figures;
+  figures.prompt_tokens = static_cast<int>(request.prompt.size());
+  const Clock::time_point start = Clock::now();
+  const SubmitResult submitted = engine.submit(std::move(request));
+  if (!submitted) throw Error(ErrorKind::resource, submitted.refusal);
+  while (engine.has_work()) {
+    if (interrupt.interrupted() && !reply.interrupted) {
+      reply.interrupted = true;
+      engine.cancel(submitted.id);
+    }
+    const std::span<const Event> events = engine.step();
+    const auto event = std::find_if(events.begin(), events.end(), [&](const Event& e) { return e.id == submitted.id; });
+    const bool found = event != events.end();
+    add_record(figures, engine.last_step(), submitted.id);
+    if (found) {
+      reply.text += event->text;
+      reply.stop = event->stop;
+      if (event->token >= 0 && figures.ttft_ms == 0)
+        figures.ttft_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      const bool ended = event->stop == StopReason::end_of_turn && is_end(tokenizer, event->token);
+      if (event->token >= 0 && !ended) ++figures.completion_tokens;
+    }
+    on_step({engine.last_step(), found ? &*event : nullptr, reply.text});
+  }
+  return reply;
+}
+
+bool is_end(const Tokenizer& tokenizer, TokenId id) {
+  const std::span<const TokenId> ends = tokenizer.end_ids();
+  return std::find(ends.begin(), ends.end(), id) != ends.end();
+}
+
+std::string describe(StopReason stop) {
+  switch (stop) {
+    case StopReason::none: return "still running";
+    case StopReason::end_of_turn: return "the model ended its turn";
+    case StopReason::stop_text: return "a stop text was reached";
+    case StopReason::max_tokens: return "the token limit was reached";
+    case StopReason::context_full: return "the context is full";
+    case StopReason::cancelled: return "it was interrupted";
+    case StopReason::numeric_error: return "a value of the model was not finite";
+    case StopReason::cache_range: return "a key or value was beyond what the cache's format holds";
+    case StopReason::out_of_cache: return "the cache had no page left";
+  }
+  return "unknown";
+}
+
+bool is_failure(StopReason stop) {
+  return stop == StopReason::numeric_error || stop == StopReason::cache_range || stop == StopReason::out_of_cache;
+}
+
+std::string figures_line(const Reply& reply) {
+  const Figures& f = reply.figures;
+  std::string line = fmt::format("{} prompt tokens", f.prompt_tokens);
+  if (f.cached_tokens > 0) line += fmt::format(" ({} from the cache, {} prefilled)", f.cached_tokens, f.prefill_rows);
+  line += fmt::format(", {} reply tokens | ttft_ms {:.1f}, prefill_tokens_per_s {:.0f}", f.completion_tokens, f.ttft_ms,
+                      f.prefill_tokens_per_s());
+  if (f.decode_steps > 0)
+    line += fmt::format(", tpot_ms {:.2f}, decode_tokens_per_s {:.0f}", f.tpot_ms(), f.decode_tokens_per_s());
+  return line + " | " + describe(reply.stop);
+}
+
+Json to_json(const Figures& f) {
+  return {{"ttft_ms", f.ttft_ms},
+          {"prefill_ms", f.prefill_ms},
+          {"prefill_steps", f.prefill_steps},
+          {"prefill_rows", f.prefill_rows},
+          {"prefill_tokens_per_s", f.prefill_tokens_per_s()},
+          {"decode_ms", f.decode_ms},
+          {"decode_steps", f.decode_steps},
+          {"tpot_ms", f.tpot_ms()},
+          {"decode_tokens_per_s", f.decode_tokens_per_s()}};
+}
+
+Json to_json(const Tokenizer& tokenizer, const TokenChoice& choice) {
+  const std::string text = tokenizer.bytes(choice.id, true);
+  Json token = {{"id", choice.id}, {"text", text}, {"bytes", std::vector<std::uint8_t>(text.begin(), text.end())}};
+  if (!choice.measured) return token;
+  token["logprob"] = choice.log_probability;
+  token["top"] = Json::array();
+  for (const Alternative& other : choice.alternatives)
+    token["top"].push_back({{"id", other.id}, {"text", tokenizer.bytes(other.id, true)}, {"logprob", other.log_probability}});
+  return token;
+}
+
+std::string dump_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace couplet::cli

@@ -1,0 +1,115 @@
+// couplet inspect: what a model file holds, read from its headers alone.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "generate.h"
+#include "session.h"
+#include "terminal.h"
+
+namespace couplet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shown(int number) { return grouped(static_cast<std::uint64_t>(std::max(number, 0))); }
+
+Json describe_token(const Tokenizer& tokenizer, TokenId id) {
+  if (id < 0) return nullptr;
+  return {{"id", id}, {"text", tokenizer.bytes(id, true)}};
+}
+
+Json to_json(const Checkpoint& checkpoint, int context) {
+  const CheckpointSummary& s = checkpoint.summary();
+  const Tokenizer& tokenizer = checkpoint.tokenizer();
+  const std::uint64_t cache_bytes = s.cache_bytes_per_position * static_cast<std::uint64_t>(context);
+  Json json = {{"name", s.name},
+               {"family", s.family},
+               {"format", s.file_format},
+               {"file_bytes", s.file_bytes},
+               {"num_parameters", s.num_parameters},
+               {"num_layers", s.num_layers},
+               {"hidden_size", s.hidden_size},
+               {"intermediate_size", s.intermediate_size},
+               {"num_heads", s.num_heads},
+               {"num_kv_heads", s.num_kv_heads},
+               {"head_dim", s.head_dim},
+               {"vocab_size", s.vocab_size},
+               {"context_length", s.context_length},
+               {"sliding_window", s.sliding_window}};
+  for (const TensorTypeSummary& type : s.tensor_types)
+    json["tensors"].push_back({{"type", type.type}, {"count", type.count}, {"bytes", type.bytes}});
+  Json ends = Json::array();
+  for (const TokenId id : tokenizer.end_ids()) ends.push_back(describe_token(tokenizer, id));
+  json["tokenizer"] = {{"family", tokenizer.family()},
+                       {"pre_tokenizer", tokenizer.pre_tokenizer()},
+                       {"adds_bos", tokenizer.adds_bos()},
+                       {"bos", describe_token(tokenizer, tokenizer.bos_id())},
+                       {"eos", describe_token(tokenizer, tokenizer.eos_id())},
+                       {"unknown", describe_token(tokenizer, tokenizer.unknown_id())},
+                       {"ends", ends}};
+  const ChatTemplate* chat_template = checkpoint.chat_template();
+  json["chat_template"] = chat_template == nullptr ? Json(nullptr) : Json(chat_template->source());
+  json["memory"] = {{"context", context},
+                    {"weights_bytes", s.weights_bytes},
+                    {"cache_bytes", cache_bytes},
+                    {"total_bytes", s.weights_bytes + cache_bytes}};
+  return json;
+}
+
+void row(std::string_view name, const std::string& text) { print(fmt::format("{} {}\n", bold(fit(name, 14)), text)); }
+
+std::string describe_tokenizer(const Tokenizer& tokenizer) {
+  std::string text = fmt::format("{}{}{}, {} tokens", tokenizer.family(), tokenizer.pre_tokenizer().empty() ? "" : " ",
+                                 tokenizer.pre_tokenizer(), shown(tokenizer.vocab_size()));
+  const auto token = [&](TokenId id) { return fmt::format("{} ({})", visible(tokenizer.bytes(id, true)), id); };
+  if (tokenizer.bos_id() >= 0)
+    text += fmt::format("; BOS {} {}", token(tokenizer.bos_id()), tokenizer.adds_bos() ? "added" : "not added");
+  text += "; ends with";
+  for (const TokenId id : tokenizer.end_ids()) text += " " + token(id);
+  return text;
+}
+
+void show(const Checkpoint& checkpoint, int context) {
+  const CheckpointSummary& s = checkpoint.summary();
+  row("name", visible(s.name));
+  row("file", fmt::format("{}, {}", visible(s.file_format), amount(s.file_bytes)));
+  row("family", fmt::format("{}, {:.1f} M parameters", visible(s.family), static_cast<double>(s.num_parameters) / 1e6));
+  row("layers", fmt::format("{} of hidden_size {}, intermediate_size {}", s.num_layers, s.hidden_size, s.intermediate_size));
+  row("attention", fmt::format("num_heads {}, num_kv_heads {}, head_dim {}{}", s.num_heads, s.num_kv_heads, s.head_dim,
+                               s.sliding_window > 0 ? fmt::format(", sliding window {}", s.sliding_window) : ""));
+  row("context", fmt::format("{} positions", shown(s.context_length)));
+  std::string tensors;
+  for (const TensorTypeSummary& type : s.tensor_types)
+    tensors += fmt::format("{}{} x {} ({})", tensors.empty() ? "" : ", ", type.count, type.type, amount(type.bytes));
+  row("tensors", tensors);
+  row("tokenizer", describe_tokenizer(checkpoint.tokenizer()));
+  const ChatTemplate* chat_template = checkpoint.chat_template();
+  row("template", chat_template == nullptr ? "none: completes raw text"
+                                           : fmt::format("{} characters of Jinja", chat_template->source().size()));
+  const std::uint64_t cache_bytes = s.cache_bytes_per_position * static_cast<std::uint64_t>(context);
+  row("memory", fmt::format("{} weights + {} cache for {} positions = {}", amount(s.weights_bytes), amount(cache_bytes),
+                            shown(context), amount(s.weights_bytes + cache_bytes)));
+}
+
+}  // namespace
+
+int inspect_command(Arguments arguments) {
+  CommandLine line("inspect", "Says what a model file holds and the memory it needs; reads only headers.");
+  CommonOptions common;
+  common.add_to(line);
+  if (!line.parse(arguments)) return 0;
+  const auto checkpoint = open_checkpoint(common);
+  const int context = common.engine.context > 0 ? common.engine.context : checkpoint->summary().context_length;
+  if (common.json) {
+    print(dump_line(to_json(*checkpoint, context)));
+  } else {
+    show(*checkpoint, context);
+  }
+  return 0;
+}
+
+}  // namespace couplet::cli
