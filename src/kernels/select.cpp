@@ -19,6 +19,7 @@ struct Level {
 };
 
 constexpr Level kLevels[] = {  // best first
+    {avx512::table, "avx512", "AVX-512 F, BW, VL, DQ and VNNI", [](const CpuFeatures& cpu) { return cpu.avx512; }},
     {reference::table, "reference", "", [](const CpuFeatures&) { return true; }},
 };
 

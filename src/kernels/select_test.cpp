@@ -1,0 +1,49 @@
+#include <cstdlib>
+
+#include "couplet/error.h"
+#include "kernels/kernel_testing.h"
+
+namespace couplet::kernels::testing {
+namespace {
+
+TEST(SelectTest, ReferenceRunsEverywhereAndComesLast) {
+  const std::vector<const KernelTable*> levels = all_levels();
+  ASSERT_FALSE(levels.empty());
+  EXPECT_STREQ(levels.back()->name, "reference");
+  for (const KernelTable* level : levels) EXPECT_EQ(&select_kernels(level->name), level);
+}
+
+TEST(SelectTest, TheEnvironmentNamesALevelWhereNothingElseDoes) {
+  const char* before = std::getenv("COUPLET_KERNELS");
+  const std::string saved = before ? before : "";
+  ASSERT_EQ(setenv("COUPLET_KERNELS", "reference", 1), 0);
+  EXPECT_STREQ(select_kernels().name, "reference");
+  EXPECT_EQ(&select_kernels(all_levels().front()->name), all_levels().front());
+  ASSERT_EQ(setenv("COUPLET_KERNELS", "", 1), 0);
+  EXPECT_EQ(&select_kernels(), all_levels().front());
+  before ? setenv("COUPLET_KERNELS", saved.c_str(), 1) : unsetenv("COUPLET_KERNELS");
+}
+
+TEST(SelectTest, AnUnknownLevelIsRefusedByName) {
+  try {
+    select_kernels("sse9");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_STREQ(error.what(), "[kernels] level: expected avx512, avx2 or reference, got \"sse9\"");
+  }
+}
+
+TEST(SelectTest, EveryTableIsComplete) {
+  for (const KernelTable* level : all_levels()) {
+    for (int type = 0; type < kNumWeightTypes; ++type) {
+      const bool quantized = is_quantized(static_cast<WeightType>(type));
+      EXPECT_EQ(level->many_rows[type] != nullptr, quantized) << level->name << ", type " << type;
+      EXPECT_EQ(level->one_row[type] != nullptr, quantized) << level->name << ", type " << type;
+      EXPECT_EQ(level->float_rows[type] != nullptr, !quantized) << level->name << ", type " << type;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace couplet::kernels::testing
