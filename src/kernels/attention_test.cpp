@@ -1,0 +1,339 @@
+// Attention: every level gives the reference's bits, whatever a query can't see may hold anything, prefill and decode
+// are the same function, and the reference is a softmax (against double, with a stated bound).
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kernels/kernel_testing.h"
+#include "kernels/reference/half.h"
+
+namespace couplet::kernels {
+namespace {
+
+using testing::Aligned;
+using testing::all_levels;
+using testing::Random;
+using testing::reference_level;
+using testing::same_bits;
+
+// Keys and values of a sequence in pages, queries for its last rows.
+struct Sequence {
+  int head_dim, group, first_position, num_rows, window;
+  std::vector<float> queries;
+  std::vector<Aligned<std::uint16_t>> pages;
+
+  Sequence(Random& random, int head_dim_, int group_, int first_position_, int num_rows_, int window_, bool extreme)
+      : head_dim(head_dim_), group(group_), first_position(first_position_), num_rows(num_rows_), window(window_) {
+    const auto dims = static_cast<std::size_t>(head_dim);
+    queries = random.floats(dims * static_cast<std::size_t>(group * num_rows), -2, 2);
+    if (extreme) {
+      constexpr float kSpecials[] = {0.0f, -0.0f, 1e-45f, -1e-45f, 1e30f, -1e30f, 3e-38f};
+      for (std::size_t i = 0; i < queries.size(); i += 5) queries[i] = kSpecials[random.below(7)];
+    }
+    const int positions = first_position + num_rows;
+    for (int page = 0; page * kPagePositions < positions; ++page) pages.emplace_back(page_halves());
+    for (int p = 0; p < positions; ++p) {
+      if (p + window <= first_position && window > 0) continue;  // left the window of every row: stays NaN
+      auto keys = random.floats(dims), values = random.floats(dims);
+      if (extreme) {
+        constexpr float kSpecials[] = {0.0f, -0.0f, 6e-8f, -6e-8f, 65504.0f, -65504.0f};
+        for (std::size_t i = 0; i < dims; i += 3) {
+          keys[i] = kSpecials[random.below(6)];
+          values[i] = kSpecials[random.below(6)];
+        }
+      }
+      reference_level().store_page(keys.data(), values.data(), head_dim, 1, head_dim, p % kPagePositions,
+                                   pages[static_cast<std::size_t>(p / kPagePositions)].data());
+    }
+  }
+
+  std::size_t page_halves() const { return 2 * kPagePositions * static_cast<std::size_t>(padded16(head_dim)); }
+  int num_queries() const { return num_rows * group; }
+  int num_spans() const { return (first_position + num_rows + kSpanPositions - 1) / kSpanPositions; }
+
+  // Rows first_row .. first_row + rows of span `index`; pages that none of them sees are null.
+  AttentionSpan span(int index, int first_row, int rows, const std::uint16_t* table[kSpanPages]) const {
+    AttentionSpan s;
+    s.query_stride = group * head_dim;
+    s.queries = queries.data() + static_cast<std::ptrdiff_t>(first_row) * s.query_stride;
+    s.num_rows = rows;
+    s.group = group;
+    s.head_dim = head_dim;
+    s.first_position = first_position + first_row;
+    s.window = window;
+    s.scale = 1 / std::sqrt(static_cast<float>(head_dim));
+    s.span_begin = index * kSpanPositions;
+    const int begin = window > 0 ? std::max(0, s.first_position + 1 - window) : 0, end = s.first_position + rows;
+    for (int i = 0; i < kSpanPages; ++i) {
+      const int page = index * kSpanPages + i, page_begin = page * kPagePositions;
+      const bool seen = page_begin < end && page_begin + kPagePositions > begin;
+      table[i] = seen ? pages[static_cast<std::size_t>(page)].data() : nullptr;
+    }
+    s.pages = table;
+    return s;
+  }
+};
+
+struct State {
+  std::vector<float> max, sum, out;
+  State(int queries, int head_dim)
+      : max(static_cast<std::size_t>(queries), 9),
+        sum(static_cast<std::size_t>(queries), 0),
+        out(static_cast<std::size_t>(queries * padded16(head_dim)), 9) {}
+  AttentionState view(int first_query = 0) {
+    const auto stride = static_cast<std::ptrdiff_t>(out.size() / max.size());
+    return {max.data() + first_query, sum.data() + first_query, out.data() + first_query * stride};
+  }
+};
+
+Aligned<std::byte> scratch_for(const KernelTable& level, const Sequence& sequence) {
+  return Aligned<std::byte>(level.scratch_bytes(0, sequence.head_dim, sequence.num_queries()));
+}
+
+using Attend = void (*)(const AttentionSpan&, const AttentionState&, std::byte*);
+
+State one_span(const KernelTable& level, Attend attend, const Sequence& sequence, int index, int first_row, int rows) {
+  const std::uint16_t* table[kSpanPages];
+  State state(rows * sequence.group, sequence.head_dim);
+  auto scratch = scratch_for(level, sequence);
+  attend(sequence.span(index, first_row, rows, table), state.view(), scratch.data());
+  return state;
+}
+
+// The whole computation: rows cut at `cuts`, spans merged in order, divided.
+std::vector<float> attend_all(const KernelTable& level, const Sequence& sequence, const std::vector<int>& cuts) {
+  const int width = sequence.group * sequence.head_dim;
+  std::vector<float> result(static_cast<std::size_t>(sequence.num_rows * width), 9);
+  int first_row = 0;
+  for (const int end_row : cuts) {
+    const int rows = end_row - first_row, queries = rows * sequence.group;
+    State state(queries, sequence.head_dim);
+    for (int index = 0; index < sequence.num_spans(); ++index) {
+      State span = one_span(level, rows == 1 ? level.attend_decode : level.attend_prefill, sequence, index, first_row, rows);
+      level.merge_spans(state.view(), span.view(), queries, sequence.head_dim);
+    }
+    level.finish_attention(state.view(), queries, sequence.head_dim,
+                           result.data() + static_cast<std::ptrdiff_t>(first_row) * width, sequence.head_dim);
+    first_row = end_row;
+  }
+  return result;
+}
+
+void expect_same(const State& got, const State& expected, const std::string& what) {
+  EXPECT_TRUE(same_bits(got.max.data(), expected.max.data(), got.max.size())) << what << " max";
+  EXPECT_TRUE(same_bits(got.sum.data(), expected.sum.data(), got.sum.size())) << what << " sum";
+  EXPECT_TRUE(same_bits(got.out.data(), expected.out.data(), got.out.size())) << what << " out";
+}
+
+constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 33};
+constexpr int kWindows[] = {0, 1, 24, 512};
+// First positions that put the rows at a span's start, in its middle, across its end and a page's, and far on.
+constexpr int kFirstPositions[] = {0, 7, 100, 240, 250, 255, 256, 300, 511, 770};
+
+class AttentionShapes : public ::testing::TestWithParam<int> {};  // head_dim
+
+TEST_P(AttentionShapes, EveryLevelHasTheReferencesBits) {
+  const int head_dim = GetParam();
+  Random random(static_cast<std::uint64_t>(head_dim));
+  int turn = head_dim;  // walks through windows and positions, so that every pair of them occurs
+  for (const int group : {1, 2, 3, 4, 5, 8}) {
+    for (const int rows : kRowCounts) {
+      for (int round = 0; round < 4; ++round, ++turn) {
+        const int window = kWindows[turn % 4], first = kFirstPositions[random.below(10)];
+        const Sequence sequence(random, head_dim, group, first, rows, window, turn % 3 == 0);
+        const int index = random.below(sequence.num_spans());
+        const std::string what = " group " + std::to_string(group) + " rows " + std::to_string(rows) + " window " +
+                                 std::to_string(window) + " first " + std::to_string(first) + " span " +
+                                 std::to_string(index);
+        const State expected =
+            one_span(reference_level(), reference_level().attend_prefill, sequence, index, 0, rows);
+        for (const KernelTable* level : all_levels()) {
+          expect_same(one_span(*level, level->attend_prefill, sequence, index, 0, rows), expected, level->name + what);
+          if (rows > 1) continue;
+          expect_same(one_span(*level, level->attend_decode, sequence, index, 0, 1), expected,
+                      level->name + what + " decode");
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionShapes, PrefillIsDecodeRowByRow) {
+  const int head_dim = GetParam();
+  Random random(static_cast<std::uint64_t>(head_dim) + 1000);
+  for (const KernelTable* level : all_levels()) {
+    for (const int window : kWindows) {
+      const int group = 1 + random.below(4), rows = 20, padded = padded16(head_dim);
+      const Sequence sequence(random, head_dim, group, 245, rows, window, false);
+      for (int index = 0; index < sequence.num_spans(); ++index) {
+        const State together = one_span(*level, level->attend_prefill, sequence, index, 0, rows);
+        for (int row = 0; row < rows; ++row) {
+          const State alone = one_span(*level, level->attend_decode, sequence, index, row, 1);
+          for (int head = 0; head < group; ++head) {
+            const auto query = static_cast<std::size_t>(row * group + head), here = static_cast<std::size_t>(head);
+            EXPECT_TRUE(same_bits(&alone.max[here], &together.max[query], 1)) << level->name << " row " << row;
+            EXPECT_TRUE(same_bits(&alone.sum[here], &together.sum[query], 1)) << level->name << " row " << row;
+            const auto width = static_cast<std::size_t>(padded);
+            EXPECT_TRUE(same_bits(&alone.out[here * width], &together.out[query * width], width))
+                << level->name << " window " << window << " row " << row;
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(HeadDims, AttentionShapes, ::testing::Values(16, 40, 64, 80, 96, 128, 256));
+
+TEST(Attention, AnyCutOfTheRowsGivesTheSameBits) {
+  Random random(11);
+  for (const int window : kWindows) {
+    for (const int head_dim : {40, 64}) {
+      const Sequence sequence(random, head_dim, 3, 500, 40, window, false);
+      std::vector<int> single;
+      for (int row = 1; row <= 40; ++row) single.push_back(row);
+      const std::vector<float> expected = attend_all(reference_level(), sequence, {40});
+      for (const KernelTable* level : all_levels()) {
+        for (const auto& cuts : {std::vector<int>{40}, {12, 40}, {1, 2, 13, 30, 39, 40}, single}) {
+          const std::vector<float> got = attend_all(*level, sequence, cuts);
+          EXPECT_TRUE(same_bits(got.data(), expected.data(), got.size()))
+              << level->name << " window " << window << ", " << cuts.size() << " cuts";
+        }
+      }
+    }
+  }
+}
+
+// A draft row may hold what doesn't fit the cache; the rows before it must not notice.
+TEST(Attention, LaterRowsGarbageTouchesNoEarlierRow) {
+  Random random(12);
+  for (const KernelTable* level : all_levels()) {
+    for (const int group : {1, 2, 3}) {
+      for (const unsigned bits : {0x7c00u, 0xfc00u, 0x7e00u}) {  // infinities and NaN
+        const auto garbage = static_cast<std::uint16_t>(bits);
+        Sequence sequence(random, 64, group, 37, 9, 0, false);
+        const State clean = one_span(*level, level->attend_prefill, sequence, 0, 0, 9);
+        const int last = 37 + 8;
+        std::uint16_t* page = sequence.pages[last / 16].data();
+        for (int d = 0; d < 64; ++d) {
+          page[d * 16 + last % 16] = garbage;
+          page[(16 + last % 16) * 64 + d] = garbage;
+        }
+        const State spoilt = one_span(*level, level->attend_prefill, sequence, 0, 0, 9);
+        const auto earlier = static_cast<std::size_t>(8 * group);
+        EXPECT_TRUE(same_bits(spoilt.sum.data(), clean.sum.data(), earlier)) << level->name;
+        EXPECT_TRUE(same_bits(spoilt.out.data(), clean.out.data(), earlier * 64)) << level->name;
+        EXPECT_FALSE(std::isfinite(spoilt.out[earlier * 64])) << level->name;
+      }
+    }
+  }
+}
+
+TEST(Attention, AQueryThatSeesNothingHasSumZero) {
+  Random random(13);
+  for (const KernelTable* level : all_levels()) {
+    const Sequence sequence(random, 40, 2, 250, 12, 3, false);  // rows 250 .. 261, three positions each
+    const State first = one_span(*level, level->attend_prefill, sequence, 0, 0, 12);
+    const State second = one_span(*level, level->attend_prefill, sequence, 1, 0, 12);
+    for (int query = 0; query < 24; ++query) {
+      const int position = 250 + query / 2;
+      EXPECT_EQ(first.sum[static_cast<std::size_t>(query)] > 0, position - 2 < 256) << level->name << position;
+      EXPECT_EQ(second.sum[static_cast<std::size_t>(query)] > 0, position >= 256) << level->name << position;
+    }
+  }
+}
+
+// Scores of a few units, values up to 1: each score, weight and output is off by a few 2^-24 of its magnitude.
+// Seen: 1.2e-7.
+TEST(Attention, IsASoftmaxInDouble) {
+  Random random(14);
+  double worst = 0;
+  for (const int head_dim : {40, 64, 128}) {
+    for (const int window : {0, 24}) {
+      const Sequence sequence(random, head_dim, 2, 590, 6, window, false);
+      const std::vector<float> result = attend_all(reference_level(), sequence, {6});
+      const int padded = padded16(head_dim);
+      for (int query = 0; query < 12; ++query) {
+        const int position = 590 + query / 2, begin = window > 0 ? position + 1 - window : 0;
+        std::vector<double> out(static_cast<std::size_t>(head_dim), 0.0);
+        double total = 0;
+        for (int p = begin; p <= position; ++p) {
+          const std::uint16_t* page = sequence.pages[static_cast<std::size_t>(p / 16)].data();
+          double score = 0;
+          for (int d = 0; d < head_dim; ++d) {
+            score += static_cast<double>(sequence.queries[static_cast<std::size_t>(query * head_dim + d)]) *
+                     reference::half_to_float(page[d * 16 + p % 16]);
+          }
+          const double weight = std::exp(score / std::sqrt(head_dim));
+          total += weight;
+          for (int d = 0; d < head_dim; ++d) {
+            out[static_cast<std::size_t>(d)] += weight * reference::half_to_float(page[(16 + p % 16) * padded + d]);
+          }
+        }
+        for (int d = 0; d < head_dim; ++d) {
+          const double exact = out[static_cast<std::size_t>(d)] / total;
+          worst = std::max(worst, std::abs(result[static_cast<std::size_t>(query * head_dim + d)] - exact));
+        }
+      }
+    }
+  }
+  EXPECT_LT(worst, 3e-7);
+  EXPECT_GT(worst, 0);
+}
+
+TEST(Attention, MergeIsTheSameAtEveryLevel) {
+  Random random(15);
+  for (const int head_dim : {16, 40, 64, 256}) {
+    const int queries = 11;
+    State state(queries, head_dim), span(queries, head_dim);
+    for (State* s : {&state, &span}) {
+      s->max = random.floats(s->max.size(), -60, 60);
+      s->sum = random.floats(s->sum.size(), 1, 200);
+      s->out = random.floats(s->out.size(), -100, 100);
+    }
+    state.sum[2] = 0;  // takes the span's
+    span.sum[3] = 0;   // keeps its own
+    state.sum[4] = span.sum[4] = 0;
+    state.max[5] = 200;  // exp(-87) and less: the span vanishes
+    span.max[6] = 200;
+    state.max[7] = span.max[7];
+    State expected = state;
+    reference_level().merge_spans(expected.view(), span.view(), queries, head_dim);
+    EXPECT_EQ(expected.sum[2], span.sum[2]);
+    EXPECT_EQ(expected.max[2], span.max[2]);
+    EXPECT_EQ(expected.sum[3], state.sum[3]);
+    EXPECT_EQ(expected.sum[5], state.sum[5]);
+    EXPECT_EQ(expected.sum[7], state.sum[7] + span.sum[7]);
+    for (const KernelTable* level : all_levels()) {
+      State got = state;
+      level->merge_spans(got.view(), span.view(), queries, head_dim);
+      expect_same(got, expected, level->name);
+    }
+  }
+}
+
+TEST(Attention, FinishDividesAndLeavesTheStridesGaps) {
+  Random random(16);
+  for (const int head_dim : {16, 40, 96}) {
+    const int queries = 5, stride = head_dim + 3, padded = padded16(head_dim);
+    State state(queries, head_dim);
+    state.sum = random.floats(state.sum.size(), 1, 9);
+    state.out = random.floats(state.out.size());
+    std::vector<float> expected(static_cast<std::size_t>(queries * stride), 4);
+    for (int query = 0; query < queries; ++query) {
+      for (int d = 0; d < head_dim; ++d) {
+        expected[static_cast<std::size_t>(query * stride + d)] =
+            state.out[static_cast<std::size_t>(query * padded + d)] / state.sum[static_cast<std::size_t>(query)];
+      }
+    }
+    for (const KernelTable* level : all_levels()) {
+      std::vector<float> got(expected.size(), 4);
+      level->finish_attention(state.view(), queries, head_dim, got.data(), stride);
+      EXPECT_TRUE(same_bits(got.data(), expected.data(), got.size())) << level->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace couplet::kernels
