@@ -36,7 +36,8 @@ struct Tensor {
 
 class CheckpointFile {
  public:
-  // Opens a GGUF file v2 or v3; of a split one, all parts beside it. Throws couplet::Error, "[gguf] ...".
+  // Opens a GGUF file v2 or v3; of a split one, all parts beside it. Throws couplet::Error, "[gguf] ..." or
+  // "[file] ...".
   static std::unique_ptr<CheckpointFile> open(const std::filesystem::path& path);
   // The same from memory that outlives the object (tests, fuzzers); a split file is refused.
   static std::unique_ptr<CheckpointFile> parse(std::span<const std::byte> bytes);
