@@ -1,0 +1,194 @@
+// couplet bench: prefill and decode speed, held against the machine's two limits, which are measured first.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "couplet/machine.h"
+#include "generate.h"
+#include "session.h"
+#include "stage_cost.h"
+#include "terminal.h"
+
+namespace couplet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct BenchOptions {
+  CommonOptions common;
+  std::vector<int> prefill = {128, 512, 2048};
+  int decode = 64;
+  std::vector<int> depth = {0, 512, 2048};
+  std::vector<int> batch = {1, 8};
+  int repeat = 3;
+};
+
+struct Row {
+  Stage what;
+  int n;  // prompt length, or depth of decode
+  int batch;
+  StageCost cost;
+};
+
+bool read_options(Arguments arguments, BenchOptions& options) {
+  CommandLine line("bench", "Measures prefill and decode speed; the best of the repeats counts.");
+  options.common.add_to(line);
+  const auto list = [&](const char* name, std::vector<int>& target, int least, const char* help) {
+    line.option(name, "N,N", help, [&target, name, least](const std::string& text) {
+      constexpr int kMost = 1 << 20;
+      target = parse_list(name, text, least, kMost);
+    });
+  };
+  list("--prefill", options.prefill, 1, "Prompt lengths; default: 128,512,2048");
+  line.integer("--decode", options.decode, 1, 1 << 20, "Tokens decoded; default: 64");
+  list("--depth", options.depth, 0, "Positions before the first decoded token; default: 0,512,2048");
+  list("--batch", options.batch, 1, "Sequences at once; default: 1,8");
+  line.integer("--repeat", options.repeat, 1, 1000, "Repeats; default: 3");
+  return line.parse(arguments);
+}
+
+int greatest(const std::vector<int>& values) { return *std::max_element(values.begin(), values.end()); }
+
+class Bench {
+ public:
+  Bench(Engine& engine, const BenchOptions& options) : engine_(&engine), options_(&options) {}
+
+  StageCost best(Stage what, int n, int batch) {
+    StageCost best;
+    for (int i = 0; i < options_->repeat; ++i) {
+      const StageCost cost = what == Stage::prefill ? prefill(n, batch) : decode(n, batch);
+      if (i == 0 || cost.ms < best.ms) best = cost;
+    }
+    return best;
+  }
+
+ private:
+  // A prompt of its own for each number: nothing is shared between sequences.
+  std::vector<TokenId> prompt(int length, int number) const {
+    std::vector<TokenId> ids;
+    std::uint32_t state = static_cast<std::uint32_t>(number) * 2654435761U + 1;
+    const auto vocab_size = static_cast<std::uint32_t>(engine_->checkpoint().tokenizer().vocab_size());
+    for (int i = 0; i < length; ++i) {
+      state = state * 1664525U + 1013904223U;
+      ids.push_back(static_cast<TokenId>((state >> 8) % vocab_size));
+    }
+    return ids;
+  }
+
+  void submit(std::vector<TokenId> prompt, int max_tokens, bool use_prefix_cache) {
+    Request request;
+    request.prompt = std::move(prompt);
+    request.sampling.temperature = 0;
+    request.stop.max_tokens = max_tokens;
+    request.stop.ignore_end = true;
+    request.use_prefix_cache = use_prefix_cache;
+    const SubmitResult submitted = engine_->submit(std::move(request));
+    if (!submitted) throw Error(ErrorKind::resource, "[bench] " + submitted.refusal);
+  }
+
+  // The cost of the steps whose rows are all of one stage.
+  StageCost run(Stage stage) {
+    StageCost cost;
+    while (engine_->has_work()) {
+      engine_->step();
+      const StepRecord& record = engine_->last_step();
+      const int other = stage == Stage::prefill ? record.num_decode_rows : record.num_prefill_rows;
+      if (other == 0) cost.add(record);
+    }
+    return cost;
+  }
+
+  StageCost prefill(int length, int batch) {
+    for (int i = 0; i < batch; ++i) submit(prompt(length, i), 0, false);
+    return run(Stage::prefill);
+  }
+
+  // The prompts' positions come from the prefix cache after the first repeat. One token is chosen by prefill.
+  StageCost decode(int depth, int batch) {
+    for (int i = 0; i < batch; ++i) submit(prompt(depth + 1, i), options_->decode + 1, true);
+    return run(Stage::decode);
+  }
+
+  Engine* engine_;
+  const BenchOptions* options_;
+};
+
+Json to_json(const Row& row, const EngineInfo& info, const MachinePeaks& peaks) {
+  return {{"what", name(row.what)},
+          {"n", row.n},
+          {"batch", row.batch},
+          {"threads", info.num_threads},
+          {"kernels", info.kernels},
+          {"tokens_per_s", row.cost.tokens_per_s()},
+          {"gflops", row.cost.operations_per_s() / 1e9},
+          {"gbytes_per_s", row.cost.bytes_per_s() / 1e9},
+          {"of_compute_peak", row.cost.of_compute_peak(peaks)},
+          {"of_memory_peak", row.cost.of_memory_peak(peaks)}};
+}
+
+void show(const Row& row, const MachinePeaks& peaks) {
+  print(fmt::format("{:<8} {:>6} {:>6} {:>12.1f} {:>9.1f} {:>9.1f} {:>11} {:>10}\n", name(row.what), row.n, row.batch,
+                    row.cost.tokens_per_s(), row.cost.operations_per_s() / 1e9, row.cost.bytes_per_s() / 1e9,
+                    percent(row.cost.of_compute_peak(peaks)), percent(row.cost.of_memory_peak(peaks))));
+}
+
+void show_head(const EngineInfo& info, const MachinePeaks& peaks) {
+  print(fmt::format("{} kernels, {} threads, precision {}; peaks: int8 {:.0f} G/s, float {:.0f} G/s, reading {} at {:.1f} GB/s\n\n",
+                    info.kernels, info.num_threads, name(info.precision), peaks.int8_operations_per_s / 1e9,
+                    peaks.float_operations_per_s / 1e9, amount(info.weights_bytes), peaks.read_bytes_per_s / 1e9));
+  print(bold(fmt::format("{:<8} {:>6} {:>6} {:>12} {:>9} {:>9} {:>11} {:>10}", "what", "n", "batch", "tokens_per_s",
+                         "gflops", "GB/s", "of compute", "of memory")) + "\n");
+}
+
+}  // namespace
+
+int bench_command(Arguments arguments) {
+  BenchOptions options;
+  if (!read_options(arguments, options)) return 0;
+  const auto checkpoint = open_checkpoint(options.common);
+  const int longest = std::max(greatest(options.prefill), greatest(options.depth) + options.decode + 1);
+  const int batch = greatest(options.batch);
+  EngineOptions engine_options = options.common.engine;
+  engine_options.max_sequences = batch;
+  // Room for all sequences of a batch and for what the prefix cache keeps of the one before.
+  constexpr std::uint64_t kPage = 16;
+  engine_options.cache_bytes = 2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage) *
+                               checkpoint->summary().cache_bytes_per_position;
+  if (engine_options.context == 0) engine_options.context = std::max(longest, 1);
+  const auto engine = load_engine(checkpoint, engine_options);
+  const EngineInfo& info = engine->info();
+  const MachinePeaks peaks = measure_peaks(info.kernels, info.num_threads, info.weights_bytes);
+  if (options.common.json) {
+    print(dump_line({{"what", "peaks"},
+                     {"threads", info.num_threads},
+                     {"kernels", info.kernels},
+                     {"int8_gops", peaks.int8_operations_per_s / 1e9},
+                     {"float_gflops", peaks.float_operations_per_s / 1e9},
+                     {"read_gbytes_per_s", peaks.read_bytes_per_s / 1e9},
+                     {"read_bytes", info.weights_bytes}}));
+  } else {
+    show_head(info, peaks);
+  }
+  flush();
+  Bench bench(*engine, options);
+  const auto answer = [&](Stage what, int n, int sequences) {
+    const Row row = {what, n, sequences, bench.best(what, n, sequences)};
+    if (options.common.json) {
+      print(dump_line(to_json(row, info, peaks)));
+    } else {
+      show(row, peaks);
+    }
+    flush();
+  };
+  for (const int sequences : options.batch)
+    for (const int n : options.prefill) answer(Stage::prefill, n, sequences);
+  for (const int sequences : options.batch)
+    for (const int n : options.depth) answer(Stage::decode, n, sequences);
+  return 0;
+}
+
+}  // namespace couplet::cli

@@ -1,0 +1,37 @@
+#pragma once
+// What the steps of one stage cost together, summed from their records, and how near that comes to the machine's limits.
+
+#include <cstdint>
+
+#include "couplet/machine.h"
+#include "couplet/stats.h"
+
+namespace couplet::cli {
+
+struct StageCost {
+  int steps = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t matmul_operations = 0, attention_operations = 0;
+  std::uint64_t weights_bytes = 0, cache_bytes = 0;
+  double ms = 0;
+
+  void add(const StepRecord& record);
+
+  std::uint64_t operations() const { return matmul_operations + attention_operations; }
+  std::uint64_t bytes() const { return weights_bytes + cache_bytes; }
+  double tokens_per_s() const { return per_second(static_cast<double>(rows)); }
+  double operations_per_s() const { return per_second(static_cast<double>(operations())); }
+  double bytes_per_s() const { return per_second(static_cast<double>(bytes())); }
+  double operations_per_byte() const { return bytes() > 0 ? static_cast<double>(operations()) / static_cast<double>(bytes()) : 0; }
+
+  // The share of the time that the arithmetic alone, or the reading alone, would have taken at the peak. Weights are
+  // multiplied as int8 codes, attention as floats.
+  double of_compute_peak(const MachinePeaks& peaks) const;
+  double of_memory_peak(const MachinePeaks& peaks) const;
+  bool bound_by_arithmetic(const MachinePeaks& peaks) const { return of_compute_peak(peaks) >= of_memory_peak(peaks); }
+
+ private:
+  double per_second(double amount) const { return ms > 0 ? amount * 1e3 / ms : 0; }
+};
+
+}  // namespace couplet::cli
