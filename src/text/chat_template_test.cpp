@@ -141,7 +141,9 @@ TEST_F(ChatTemplateTest, MemoryIsBoundedAndTheNextRenderWorks) {
       {});
   EXPECT_EQ(refusal(text, R"({"messages": [{"role": "bomb"}]})"), memory);
   EXPECT_EQ(text.render(kHello), "fine");
-  EXPECT_EQ(refusal_of("{% for i in range(99999) %}{{ 'x' * 9999999 }}{% endfor %}"), memory);
+  // Text that grows without end: which of the limits it meets first is the machine's affair.
+  EXPECT_TRUE(refusal_of("{% for i in range(99999) %}{{ 'x' * 9999999 }}{% endfor %}")
+                  .starts_with("[template] ran past its limit of "));
 }
 
 TEST_F(ChatTemplateTest, DeepNestingEndsInAnError) {
@@ -219,6 +221,17 @@ TEST_F(ChatTemplateTest, AWorkerKilledWhileIdleIsReplaced) {
     EXPECT_EQ(children().size(), 1U);
     EXPECT_NE(children(), before);
   }
+}
+
+TEST_F(ChatTemplateTest, AWorkerThatDoesNotAnswerIsEndedAtTheDeadline) {
+  const auto soon = [](int ms) { return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms); };
+  text::WorkerProcess worker(COUPLET_BINARY_DIR "/tests/couplet_template_worker", "template-worker", soon(30000));
+  kill(worker.pid(), SIGSTOP);
+  std::string reply;
+  const std::string request(8 << 20, 'x');  // more than the socket holds: sending has to end too
+  EXPECT_EQ(worker.exchange(request, reply, soon(50)), text::WorkerEnd::past_deadline);
+  EXPECT_EQ(children().size(), 0U);
+  EXPECT_THROW(text::WorkerProcess("/bin/cat", "/dev/zero", soon(30000)), Error) << "not a hello";
 }
 
 TEST_F(ChatTemplateTest, AHostThatReapsChildrenItselfIsServed) {
