@@ -20,6 +20,7 @@ struct Level {
 
 constexpr Level kLevels[] = {  // best first
     {avx512::table, "avx512", "AVX-512 F, BW, VL, DQ and VNNI", [](const CpuFeatures& cpu) { return cpu.avx512; }},
+    {avx2::table, "avx2", "AVX2, FMA and F16C", [](const CpuFeatures& cpu) { return cpu.avx2; }},
     {reference::table, "reference", "", [](const CpuFeatures&) { return true; }},
 };
 
