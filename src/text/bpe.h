@@ -1,0 +1,14 @@
+#pragma once
+// Byte-level BPE: a text is cut into words, a word's bytes become symbols, and listed pairs of symbols are
+// merged.
+
+#include <memory>
+
+#include "formats/checkpoint_file.h"
+#include "text/tokenizer.h"
+
+namespace couplet::text {
+
+std::unique_ptr<VocabularyTokenizer> load_bpe(const formats::CheckpointFile& file);
+
+}  // namespace couplet::text

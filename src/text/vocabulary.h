@@ -1,0 +1,40 @@
+#pragma once
+// A checkpoint's list of tokens, checked: how each is spelled, what it adds to a text, and which ones mean
+// something.
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "couplet/tokenizer.h"
+#include "formats/checkpoint_file.h"
+#include "text/lookup.h"
+
+namespace couplet::text {
+
+// How a vocabulary spells bytes: byte-level BPE gives each byte a letter of its own (space is U+0120),
+// SentencePiece writes text as it is, with U+2581 for a space.
+enum class Spelling : std::uint8_t { byte_letters, marked_spaces };
+
+struct Vocabulary {
+  StringTable texts;  // as spelled
+  StringTable bytes;  // what the token adds to a text; empty for control and unknown tokens
+  std::vector<TokenKind> kinds;
+  TokenId bos = -1, eos = -1, unknown = -1;
+  bool adds_bos = false;
+  std::vector<TokenId> end_ids;  // ascending
+
+  TokenId size() const { return static_cast<TokenId>(kinds.size()); }
+  TokenKind kind(TokenId id) const { return kinds[static_cast<std::size_t>(id)]; }
+};
+
+// Throws Error{format} that names the key and, where one is to blame, the entry.
+Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spelling, bool adds_bos_by_default);
+
+// The UTF-8 letter that stands for a byte in byte-level BPE.
+std::string byte_letter(unsigned char byte);
+
+inline constexpr std::string_view kMarkedSpace = "\xE2\x96\x81";  // U+2581
+
+}  // namespace couplet::text
