@@ -49,7 +49,7 @@ ABORTING = re.compile(r"(?<![\w.>])(std::|::)?(abort|exit|_exit|_Exit|quick_exit
                       r"|\b__builtin_trap\b|\bprocess::(exit|abort)\b")
 # In pieces, so that this file does not break its own rule.
 FORBIDDEN = re.compile("|".join([
-    r"(?<![\w.])(\.\./)?sha" r"red/", r"/wo" r"rk/", r"\bses" r"sions?\b", r"\bsub" r"-?agents?\b",
+    r"(?<![\w.])(\.\./)?sha" r"red/", r"/wo" r"rk/", r"\b(this|last|next|previous|earlier|my) ses" r"sions?\b", r"\bsub" r"-?agents?\b",
     r"\bhelper" r" agents?\b", r"\bpypi" r"\.org", r"\bpythonhosted" r"\.org", r"\bcrates" r"\.io\b",
     r"\bregistry\.npmjs" r"\.org", r"\bdebian" r"\.org", r"\bproxy\.golang" r"\.org", r"\bmaven" r"\.org"]), re.IGNORECASE)
 

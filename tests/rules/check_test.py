@@ -122,7 +122,7 @@ class Words(House):
         self.passes("src/text/a.cpp", "void f() { loop.exit(1); on_exit(2); my_terminate(); }\n")
 
     def test_words_of_other_people(self):
-        for word in ("../sha" "red/DESIGN.md", "/wo" "rk/main", "last ses" "sion", "https://pypi" ".org", "a sub" "agent"):
+        for word in ("../sha" "red/DESIGN.md", "/wo" "rk/main", "my last ses" "sion", "https://pypi" ".org", "a sub" "agent"):
             self.breaks("docs/a.md", f"text\n{word}\n", "a.md:2: words: ")
         self.passes("docs/a.md", "std::shared_ptr in working order, a possession\n")
 

@@ -1,0 +1,36 @@
+# bash completion for couplet
+
+_couplet() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+  local commands="run chat explain tokenize score template inspect bench pull"
+  local common="--threads --precision --context --json --quiet --help --version"
+  local sampling="--max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty
+    --frequency-penalty --logit-bias --stop --seed --ignore-eos --logprobs"
+  local models="smollm2 gemma3" options=""
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "$commands --help --version" -- "$current"))
+    return
+  fi
+  case $previous in
+    --precision) COMPREPLY=($(compgen -W "fast fine" -- "$current")); return ;;
+    --template) COMPREPLY=($(compgen -f -- "$current")); return ;;
+  esac
+  case $command in
+    run) options="--raw --system --steps $sampling" ;;
+    chat) options="--system $sampling" ;;
+    explain) options="--raw --alternatives --system $sampling" ;;
+    tokenize) options="--bos --special --batch --detokenize" ;;
+    score) options="--top --chunk --decode-from --parallel --cold" ;;
+    template) options="--template" ;;
+    bench) options="--prefill --decode --depth --batch --repeat" ;;
+  esac
+  case $current in
+    -*) COMPREPLY=($(compgen -W "$options $common" -- "$current")) ;;
+    *)
+      COMPREPLY=($(compgen -W "$models" -- "$current"))
+      [ "$command" = pull ] || COMPREPLY+=($(compgen -f -- "$current"))
+      ;;
+  esac
+}
+complete -o filenames -F _couplet couplet
