@@ -48,6 +48,7 @@ function(couplet_tests name)
   endif()
   add_executable(${name}_test ${tests})
   target_link_libraries(${name}_test PRIVATE ${ARGN} GTest::gtest_main)
+  target_include_directories(${name}_test PRIVATE "${CMAKE_SOURCE_DIR}")
   target_compile_definitions(${name}_test PRIVATE COUPLET_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                                   COUPLET_BINARY_DIR="${CMAKE_BINARY_DIR}")
   cmake_path(IS_PREFIX COUPLET_SYSTEM_TESTS "${CMAKE_CURRENT_SOURCE_DIR}" is_system)

@@ -32,7 +32,7 @@ class Ops {
 
   void begin(const Batch& batch);
   Activations& activations() { return activations_; }
-  Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
   std::span<const RowFault> faults() const { return {faults_.data(), static_cast<std::size_t>(num_rows_)}; }
 
   // y = x * embedding rows of the batch's tokens, scaled.

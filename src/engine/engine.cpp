@@ -1,0 +1,280 @@
+#include "couplet/engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "base/cpu_features.h"
+#include "engine/decode.h"
+#include "engine/engine_impl.h"
+#include "engine/prefill.h"
+#include "engine/request_check.h"
+#include "engine/sampler.h"
+#include "kernels/numerics.h"
+
+namespace couplet {
+namespace engine {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr int kMostRows = 1 << 16;
+// The pool's default room, in full contexts: a few conversations with their prefixes.
+constexpr std::uint64_t kContextsOfCache = 4;
+
+void check_range(const char* option, int value, int least, int most) {
+  if (value < least || value > most)
+    throw Error(ErrorKind::usage, std::string("[engine] ") + option + ": expected " + std::to_string(least) + " to " +
+                                      std::to_string(most) + ", got " + std::to_string(value));
+}
+
+// Sets context and cache size: the options', or what the model wants and the machine's free memory allows.
+void size_cache(const EngineOptions& options, model::ModelConfig& config, std::uint64_t page_bytes, EngineInfo& info) {
+  const int model_context = config.context_length;
+  if (options.context != 0) check_range("context", options.context, 1, model_context);
+  info.context = options.context != 0 ? options.context : model_context;
+  const auto bytes_of = [&](int positions) { return static_cast<std::uint64_t>(cache::pages_for(positions)) * page_bytes; };
+  if (options.cache_bytes != 0) {
+    if (options.cache_bytes < bytes_of(info.context))
+      throw Error(ErrorKind::resource, "[engine] cache: expected at least " + std::to_string(bytes_of(info.context)) +
+                                           " bytes for a context of " + std::to_string(info.context) + ", got " +
+                                           std::to_string(options.cache_bytes));
+    info.cache_bytes = options.cache_bytes;
+    return;
+  }
+  const std::uint64_t affordable = available_memory_bytes() / 2;
+  if (bytes_of(info.context) > affordable) {
+    if (options.context != 0)
+      throw Error(ErrorKind::resource, "[engine] context " + std::to_string(info.context) + ": expected " +
+                                           std::to_string(bytes_of(info.context)) + " bytes of cache, half of the free memory is " +
+                                           std::to_string(affordable));
+    const auto pages = affordable / page_bytes;
+    info.context = static_cast<int>(pages) * kernels::kPagePositions;
+    info.context_lowered = true;
+    if (info.context < 1)
+      throw Error(ErrorKind::resource, "[engine] cache: expected at least " + std::to_string(page_bytes) +
+                                           " bytes for one page, half of the free memory is " + std::to_string(affordable));
+  }
+  info.cache_bytes = std::min(kContextsOfCache * bytes_of(info.context), std::max(affordable, bytes_of(info.context)));
+}
+
+}  // namespace
+
+EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const EngineOptions& options)
+    : checkpoint_(std::move(checkpoint)), config_(checkpoint_->config()) {
+  const auto began = std::chrono::steady_clock::now();
+  const StandardFloats floats;
+  check_range("threads", options.num_threads, 0, kMostThreads);
+  check_range("chunk_rows", options.chunk_rows, 1, kMostRows);
+  check_range("max_sequences", options.max_sequences, 1, kMostRows);
+  kernels_ = &kernels::select_kernels(options.kernels);
+
+  const cache::CacheShape shape = model::cache_shape(config_, cache::CacheFormat::f16);
+  size_cache(options, config_, shape.page_bytes(), info_);
+  config_.context_length = info_.context;
+  info_.kernels = kernels_->name;
+  info_.num_threads = options.num_threads != 0 ? options.num_threads : usable_cpus();
+  info_.precision = options.precision;
+  info_.cache_format = cache::name(shape.format);
+  info_.numerics_version = kernels::kNumericsVersion;
+
+  threads_ = std::make_unique<ThreadPool>(info_.num_threads);
+  weights_ = model::load_weights(checkpoint_->file(), config_, *threads_, *kernels_);
+  info_.weights_bytes = weights_->packed_bytes;
+  pool_ = std::make_unique<cache::PagePool>(shape, static_cast<int>(info_.cache_bytes / shape.page_bytes()));
+  tree_ = std::make_unique<cache::PrefixTree>(*pool_);
+  const int chunk = std::min(options.chunk_rows, info_.context);
+  scheduler_ = std::make_unique<Scheduler>(*tree_, *pool_, SchedulerLimits{chunk, options.max_sequences});
+  const int max_rows = chunk + options.max_sequences;
+  const int planes = options.precision == Precision::fine ? 2 : 1;
+  forward_ = std::make_unique<model::Forward>(config_, *weights_, *kernels_, *threads_, *pool_,
+                                              model::ForwardOptions{max_rows, options.max_sequences, planes});
+  distribution_ = std::make_unique<Distribution>(*kernels_, config_.vocab_size);
+  batch_tokens_.reserve(static_cast<std::size_t>(max_rows));
+  batch_sequences_.reserve(static_cast<std::size_t>(options.max_sequences));
+  events_.reserve(static_cast<std::size_t>(options.max_sequences));
+  info_.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+}
+
+std::span<const Event> EngineImpl::step() {
+  const StandardFloats floats;
+  ledger_.begin_step();
+  events_.clear();
+  finished_.clear();
+  accept();
+  const std::span<const Planned> plan = scheduler_->plan();
+  if (plan.empty()) return events_;
+
+  ledger_.begin_forward(plan);
+  forward_->run(build_batch(plan));
+  choose(plan);
+  ledger_.end_forward();
+  commit(plan);
+  ledger_.end_step(forward_->counters(), forward_->num_logit_rows());
+  return events_;
+}
+
+std::string EngineImpl::refusal(const Request& request) const {
+  const int vocab_size = config_.vocab_size;
+  const auto bad_id = [vocab_size](const char* list, const std::vector<TokenId>& ids) -> std::string {
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] < 0 || ids[i] >= vocab_size)
+        return std::string(list) + "[" + std::to_string(i) + "]: expected a token id from 0 to " +
+               std::to_string(vocab_size - 1) + ", got " + std::to_string(ids[i]);
+    return "";
+  };
+  if (request.prompt.empty()) return "prompt: expected at least one token, got none";
+  if (const std::string bad = bad_id("prompt", request.prompt); !bad.empty()) return bad;
+  if (const std::string bad = bad_id("forced", request.forced); !bad.empty()) return bad;
+  const std::size_t length = request.prompt.size() + request.forced.size();
+  if (length > static_cast<std::size_t>(info_.context))
+    return "prompt: expected at most " + std::to_string(info_.context) + " tokens, the context, got " +
+           std::to_string(length);
+  if (request.num_alternatives < 0 || request.num_alternatives > kMaxAlternatives)
+    return "num_alternatives: expected 0 to " + std::to_string(kMaxAlternatives) + ", got " +
+           std::to_string(request.num_alternatives);
+  return check(request.sampling, request.stop, vocab_size);
+}
+
+SubmitResult EngineImpl::submit(Request request) {
+  if (std::string why = refusal(request); !why.empty()) return {0, std::move(why)};
+  const std::lock_guard lock(inbox_mutex_);
+  const RequestId id = ++last_id_;
+  submitted_.push_back(
+      std::make_unique<Sequence>(id, std::move(request), checkpoint_->tokenizer(), *pool_, info_.context));
+  num_unfinished_ += 1;
+  inbox_filled_ = true;
+  return {id, ""};
+}
+
+void EngineImpl::cancel(RequestId id) {
+  const std::lock_guard lock(inbox_mutex_);
+  cancelled_.push_back(id);
+  inbox_filled_ = true;
+}
+
+void EngineImpl::accept() {
+  if (!inbox_filled_.load()) return;
+  const std::lock_guard lock(inbox_mutex_);
+  for (std::unique_ptr<Sequence>& sequence : submitted_) scheduler_->add(std::move(sequence));
+  submitted_.clear();
+  for (const RequestId id : cancelled_) {
+    Sequence* sequence = scheduler_->find(id);
+    if (sequence == nullptr) continue;  // it ended by itself, or never was
+    sequence->shown.clear();
+    end_reply(*sequence, StopReason::cancelled);
+    report(*sequence);
+    finish(*sequence);
+  }
+  cancelled_.clear();
+  inbox_filled_ = false;
+}
+
+model::Batch EngineImpl::build_batch(std::span<const Planned> plan) {
+  batch_tokens_.clear();
+  batch_sequences_.clear();
+  for (const Planned& planned : plan) {
+    const Sequence& s = *planned.sequence;
+    const int num_logit_rows = s.observed() ? planned.num_rows : planned.reaches_end ? 1 : 0;
+    batch_sequences_.push_back({static_cast<int>(batch_tokens_.size()), planned.num_rows, s.num_computed, &s.pages,
+                                num_logit_rows});
+    const auto first = s.tokens.begin() + s.num_computed;
+    batch_tokens_.insert(batch_tokens_.end(), first, first + planned.num_rows);
+  }
+  return {batch_tokens_, batch_sequences_};
+}
+
+void EngineImpl::choose(std::span<const Planned> plan) {
+  // Logit rows come in groups, since the logits of a long observed prompt would not fit in memory together.
+  const model::Rows* logits = nullptr;
+  int row = 0, group_begin = 0, group_end = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    Sequence& sequence = *plan[i].sequence;
+    sequence.shown.clear();
+    sequence.choice.id = -1;
+    const int num = batch_sequences_[i].num_logit_rows;
+    for (int r = 0; r < num; ++r, ++row) {
+      if (row == group_end) {
+        group_begin = group_end;
+        group_end += std::min(model::Forward::kHeadRows, forward_->num_logit_rows() - group_begin);
+        logits = &forward_->head(group_begin, group_end - group_begin);
+      }
+      const float* const values = logits->row(row - group_begin);
+      observe(sequence, sequence.num_computed + plan[i].num_rows - num + r, values);
+      if (r == num - 1 && plan[i].reaches_end) choose_token(i, sequence, values);
+    }
+  }
+}
+
+void EngineImpl::observe(Sequence& sequence, int position, const float* logits) {
+  if (!sequence.observed() || position < sequence.num_observed) return;
+  sequence.request.on_logits(position, {logits, static_cast<std::size_t>(config_.vocab_size)});
+  sequence.num_observed = position + 1;
+}
+
+void EngineImpl::choose_token(std::size_t planned, Sequence& sequence, const float* logits) {
+  if (sequence.stop_when_computed != StopReason::none || sequence.num_tokens() >= sequence.max_tokens) return;
+  const Request& request = sequence.request;
+  Selection selection;
+  selection.options = &request.sampling;
+  selection.history = sequence.history();
+  selection.forced = sequence.next_forced();
+  selection.measure = request.log_probabilities;
+  selection.num_alternatives = request.num_alternatives;
+  const std::span<const float> row(logits, static_cast<std::size_t>(config_.vocab_size));
+  if (!select_token(*distribution_, row, selection, sequence.choice)) sequence.stop = StopReason::numeric_error;
+  ledger_.note_choice(planned, sequence.choice);
+}
+
+void EngineImpl::commit(std::span<const Planned> plan) {
+  for (std::size_t i = 0; i < plan.size(); ++i) settle(plan[i], forward_->fault(static_cast<int>(i)));
+}
+
+void EngineImpl::settle(const Planned& planned, model::RowFault fault) {
+  Sequence& sequence = *planned.sequence;
+  if (fault == model::RowFault::cache_range) sequence.stop = StopReason::cache_range;
+  if (fault == model::RowFault::not_finite) sequence.stop = StopReason::numeric_error;
+  if (sequence.stop == StopReason::none) {
+    sequence.pages.append(planned.num_rows);
+    sequence.num_computed += planned.num_rows;
+    if (planned.stage == Stage::prefill && planned.reaches_end) publish_pages(sequence, *tree_);
+    if (sequence.choice.id >= 0) {
+      feed_back(sequence, checkpoint_->tokenizer());
+    } else if (planned.reaches_end) {
+      const StopReason limit = sequence.context_limits ? StopReason::context_full : StopReason::max_tokens;
+      const StopReason kept = sequence.stop_when_computed;
+      if (kept != StopReason::none) sequence.stop = kept;
+      else end_reply(sequence, limit);
+    }
+    // Whoever looks at logits is shown those behind the last token too.
+    if (sequence.observed() && sequence.stop != StopReason::none && sequence.num_pending() > 0) {
+      sequence.stop_when_computed = sequence.stop;
+      sequence.stop = StopReason::none;
+    }
+  } else {
+    sequence.choice.id = -1;
+    end_reply(sequence, sequence.stop);
+    sequence.num_computed = 0;  // nothing of it may be shared
+  }
+  if (sequence.choice.id >= 0 || sequence.stop != StopReason::none || !sequence.shown.empty()) report(sequence);
+  if (sequence.stop != StopReason::none) finish(sequence);
+}
+
+void EngineImpl::report(const Sequence& sequence) {
+  events_.push_back({sequence.id, sequence.choice.id, sequence.shown, &sequence.choice, sequence.stop});
+}
+
+void EngineImpl::finish(Sequence& sequence) {
+  publish_pages(sequence, *tree_);
+  finished_.push_back(scheduler_->remove(&sequence));
+  num_unfinished_ -= 1;
+}
+
+}  // namespace engine
+
+std::unique_ptr<Engine> Engine::load(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options) {
+  auto open = std::dynamic_pointer_cast<const engine::OpenCheckpoint>(std::move(checkpoint));
+  COUPLET_CHECK(open != nullptr);
+  return std::make_unique<engine::EngineImpl>(std::move(open), options);
+}
+
+}  // namespace couplet

@@ -1,0 +1,73 @@
+#include "engine/open_checkpoint.h"
+
+#include <algorithm>
+#include <array>
+
+#include "couplet/error.h"
+#include "model/families/family.h"
+#include "model/forward.h"
+#include "text/load.h"
+
+namespace couplet {
+namespace engine {
+namespace {
+
+std::vector<TensorTypeSummary> summarize_tensors(const formats::CheckpointFile& file) {
+  std::array<TensorTypeSummary, formats::kNumTensorTypes> by_type;
+  for (const formats::Tensor& tensor : file.tensors()) {
+    TensorTypeSummary& entry = by_type[static_cast<std::size_t>(tensor.type)];
+    entry.type = formats::info(tensor.type).name;
+    entry.count += 1;
+    entry.bytes += tensor.bytes.size();
+  }
+  std::vector<TensorTypeSummary> present;
+  for (const TensorTypeSummary& entry : by_type)
+    if (entry.count > 0) present.push_back(entry);
+  std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return present;
+}
+
+CheckpointSummary summarize(const formats::CheckpointFile& file, const model::ModelConfig& config) {
+  CheckpointSummary s;
+  s.file_format = file.format();
+  s.family = config.family->name;
+  s.name = config.name;
+  s.file_bytes = file.file_bytes();
+  for (const formats::Tensor& tensor : file.tensors()) {
+    s.num_parameters += tensor.row_length() * tensor.num_rows();
+    s.weights_bytes += tensor.bytes.size();
+  }
+  s.num_layers = config.num_layers;
+  s.hidden_size = config.hidden_size;
+  s.intermediate_size = config.intermediate_size;
+  s.num_heads = config.num_heads;
+  s.num_kv_heads = config.num_kv_heads;
+  s.head_dim = config.head_dim;
+  s.vocab_size = config.vocab_size;
+  s.context_length = config.context_length;
+  for (const model::LayerConfig& layer : config.layers) s.sliding_window = std::max(s.sliding_window, layer.window);
+  const std::size_t page_bytes = model::cache_shape(config, cache::CacheFormat::f16).page_bytes();
+  s.cache_bytes_per_position = page_bytes / kernels::kPagePositions;
+  s.tensor_types = summarize_tensors(file);
+  return s;
+}
+
+}  // namespace
+
+OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file)
+    : file_(std::move(file)), config_(model::read_config(*file_)), tokenizer_(text::load_tokenizer(*file_)) {
+  if (tokenizer_->vocab_size() > config_.vocab_size)
+    throw Error(ErrorKind::format, "[tokenizer] expected at most " + std::to_string(config_.vocab_size) +
+                                       " tokens, one an embedding row, file says " +
+                                       std::to_string(tokenizer_->vocab_size()));
+  chat_template_ = text::load_chat_template(*file_, *tokenizer_);
+  summary_ = summarize(*file_, config_);
+}
+
+}  // namespace engine
+
+std::shared_ptr<const Checkpoint> Checkpoint::open(const std::filesystem::path& path) {
+  return std::make_shared<engine::OpenCheckpoint>(formats::CheckpointFile::open(path));
+}
+
+}  // namespace couplet
