@@ -16,23 +16,23 @@ namespace couplet {
 // Logits -> distribution, in this order: logit bias, repetition penalty, presence and frequency penalties, then on the
 // shaped logits temperature, top-k, top-p, min-p. top-p truncates after temperature.
 struct SamplingOptions {
-  float temperature = 0.8F;         // >= 0; 0 is greedy: the best logit, ties to the lowest id
-  int top_k = 0;                    // keep the k best; 0: off
+  float temperature = 0.8F;         // >= 0; 0 (and below 1e-5) is greedy: the best logit, ties to the lowest id
+  int top_k = 0;                    // keep the k best; 0 or -1: off
   float top_p = 0.95F;              // keep the smallest set with this mass, (0, 1]; 1: off
   float min_p = 0.0F;               // keep what has at least min_p of the best one's probability, [0, 1]
   float repetition_penalty = 1.0F;  // > 0; counts prompt and reply, as Hugging Face does; 1: off
   float presence_penalty = 0.0F;    // [-2, 2]; counts the reply alone, as OpenAI does
   float frequency_penalty = 0.0F;   // [-2, 2]; counts the reply alone, as OpenAI does
-  std::vector<std::pair<TokenId, float>> logit_bias;  // finite, added first
+  std::vector<std::pair<TokenId, float>> logit_bias = {};  // finite, added first
   std::uint64_t seed = 0;           // draws are keyed by (seed, choice, position) and by nothing else
   std::uint32_t choice = 0;         // which of n answers to one request
 };
 
 struct StopOptions {
-  int max_tokens = -1;             // of the reply; 0: only prefill; -1: what the context holds
-  std::vector<std::string> texts;  // none empty; nothing of a match is shown
-  std::vector<TokenId> ids;        // beside the model's own end ids
-  bool ignore_end = false;         // run past the model's own end ids
+  int max_tokens = -1;                  // of the reply; 0: only prefill; -1: what the context holds
+  std::vector<std::string> texts = {};  // none empty; nothing of a match is shown
+  std::vector<TokenId> ids = {};        // beside the model's own end ids
+  bool ignore_end = false;              // run past the model's own end ids
 };
 
 using RequestId = std::uint64_t;

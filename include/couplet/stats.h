@@ -26,7 +26,7 @@ struct TokenChoice {
   float shaped_log_probability = 0;  // after penalties, temperature and truncation
   float entropy = 0;                 // of the model's own distribution, nats
   std::uint32_t num_kept = 0;        // candidates left after truncation
-  std::vector<Alternative> alternatives;  // best first, at most Request::num_alternatives
+  std::vector<Alternative> alternatives = {};  // best first, at most Request::num_alternatives
 };
 
 // One sequence's part of a step.

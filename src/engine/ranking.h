@@ -30,7 +30,7 @@ class Ranking {
     if (rank >= num_sorted_) sort_through(rank);
     return candidates_[static_cast<std::size_t>(rank)];
   }
-  int num_sorted() const { return num_sorted_; }
+  int num_sorted() const { return num_sorted_; }  // work done so far, for tests of growth
 
  private:
   void sort_through(int rank);
@@ -40,9 +40,10 @@ class Ranking {
   std::vector<Candidate> candidates_;  // [vocab_size]: sorted, then gathered, then unused
   int num_sorted_ = 0;
   int num_gathered_ = 0;
+  int num_bands_ = 0;
   float max_ = 0;
-  float band_ = 0;
-  float floor_ = 0;      // all logits >= floor_ are gathered
+  float band_ = 0;   // how far below max_ the next band reaches
+  float floor_ = 0;  // all logits >= floor_ are gathered
 };
 
 }  // namespace couplet::engine

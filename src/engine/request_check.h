@@ -2,13 +2,14 @@
 // Options as they come from outside -> a refusal or nothing, before a request is queued. What passes here can't make
 // distribution, sampler or stop matcher fail.
 
+#include <cstddef>
 #include <string>
 
 #include "couplet/request.h"
 
 namespace couplet::engine {
 
-// Takes this many bytes of one stop text, and this many texts and logit biases.
+// Every byte of a reply is compared once with each stop text.
 inline constexpr std::size_t kMaxStopBytes = 4096;
 inline constexpr std::size_t kMaxStopTexts = 1024;
 

@@ -21,7 +21,7 @@ double uniform(std::uint64_t seed, std::uint32_t choice, std::uint32_t position)
 // One row on its way to a token.
 struct Selection {
   const SamplingOptions* options = nullptr;
-  History history;
+  History history = {};
   TokenId forced = -1;       // taken instead of a draw; -1: none
   bool measure = false;      // fill the probabilities
   int num_alternatives = 0;  // > 0 measures too
