@@ -52,9 +52,8 @@ fi
 
 as_root=""
 if [ "$(id -u)" != 0 ]; then
-  say "missing:$missing $cargo"
   if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    say "installing with sudo (Ctrl-C to stop)"
+    say "installing with sudo (Ctrl-C to stop):$missing $cargo"
     as_root=sudo
   else
     say "no root and no sudo here; as root, run: apt-get install --no-install-recommends$missing $cargo"
