@@ -134,12 +134,17 @@ TEST_F(ChatTemplateTest, AnEndlessLoopEndsAndTheNextRenderWorks) {
 }
 
 TEST_F(ChatTemplateTest, MemoryIsBoundedAndTheNextRenderWorks) {
-  const std::string memory = "[template] ran past its limit of 512 MiB of memory, or of nesting";
+#ifdef __SANITIZE_THREAD__  // each byte costs so much more time here that the time runs out first
+  const std::string limit = "[template] ran past its limit of ";
+#else
+  const std::string limit = "[template] ran past its limit of 512 MiB of memory";
+#endif
   const ChatTemplate text(
       "{% if messages[0].role == 'bomb' %}{% set ns = namespace(s='12345678') %}{% for i in range(60) %}"
       "{% set ns.s = ns.s + ns.s %}{% endfor %}{{ ns.s | length }}{% endif %}fine",
       {});
-  EXPECT_EQ(refusal(text, R"({"messages": [{"role": "bomb"}]})"), memory);
+  const std::string message = refusal(text, R"({"messages": [{"role": "bomb"}]})");
+  EXPECT_TRUE(message.starts_with(limit)) << message;
   EXPECT_EQ(text.render(kHello), "fine");
   // Text that grows without end: which of the limits it meets first is the machine's affair.
   EXPECT_TRUE(refusal_of("{% for i in range(99999) %}{{ 'x' * 9999999 }}{% endfor %}")
