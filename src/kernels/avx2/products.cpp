@@ -55,6 +55,9 @@ void unpack_panel(const std::byte* block, int cols, float* out) {
   }
 }
 
+// Keeps GCC from computing all products first and spilling them: a sum is finished before the next one starts.
+inline __attribute__((always_inline)) void in_order(__m256i& sum) { asm volatile("" : "+x"(sum)); }
+
 struct Rows {  // of activations, from the tile's first on
   const QuantizedRows& x;
   std::ptrdiff_t first;
@@ -99,6 +102,7 @@ struct Tile {
             const __m256i pairs = Type::pairs(codes[half], x);
             __m256i& sum = sums[row][plane][half];
             sum = i == 0 ? pairs : _mm256_add_epi16(sum, pairs);
+            in_order(sum);
           }
         }
       }
