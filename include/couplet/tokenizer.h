@@ -1,5 +1,7 @@
 #pragma once
-// Text <-> tokens. A vocabulary is fixed by the checkpoint; any text maps to its ids and back, byte for byte.
+// Text <-> tokens. A vocabulary is fixed by the checkpoint; any text maps to its ids and back, byte for byte, but for
+// what the vocabulary itself can't tell apart or express: SentencePiece reads U+2581 as a space, and may want a space
+// before the text (which comes back with it); a character that has no tokens is replaced, see tokenize().
 // Thread-safe: all methods are const and keep no state; the streaming Detokenizer belongs to one sequence.
 
 #include <cstddef>
@@ -26,13 +28,17 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Ids of `text`, any bytes. A character the vocabulary can't express is replaced by U+FFFD (see inexpressible()).
+  // Ids of `text`, any bytes; a byte that is no UTF-8 counts as a character of its own. User-defined pieces are cut out
+  // first, the leftmost and there the longest. A character the vocabulary can't express (SmolLM2 has no token for
+  // U+0004) is replaced as a whole by U+FFFD's tokens, or, where even that has none, by the unknown token; it is never
+  // dropped. Text alone never becomes a control token. Throws Error{resource} for a text of more than 1 GiB.
   virtual std::vector<TokenId> tokenize(std::string_view text, TokenizeOptions options = {}) const = 0;
   // How many characters of `text` the vocabulary can't express and tokenize() replaces.
   virtual std::size_t inexpressible(std::string_view text) const = 0;
 
   virtual int vocab_size() const = 0;
-  virtual TokenKind kind(TokenId id) const = 0;            // id in [0, vocab_size)
+  // Any id is a fair question: one outside the vocabulary is unused, has no text and no bytes.
+  virtual TokenKind kind(TokenId id) const = 0;
   virtual std::string_view vocabulary_text(TokenId id) const = 0;  // as the vocabulary spells it ("Ġthe", "<0x0A>")
   // The bytes that the token adds to a text; what a control token spells counts only with `special`.
   virtual std::string bytes(TokenId id, bool special = false) const = 0;

@@ -34,7 +34,8 @@ const char* name(TokenKind kind) {
 namespace couplet::text {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 0x7FFFFFFF;  // places in a word are 32-bit numbers
+// Places in a word are 32-bit numbers, and U+FFFD may make a text three times as long.
+constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30U;
 
 // The first character at `at` that the tokenizer can't express, as [begin, end); the text's end where there
 // is none.

@@ -36,7 +36,7 @@ class VocabularyTokenizer : public Tokenizer {
   int vocab_size() const final { return vocabulary_.size(); }
   TokenKind kind(TokenId id) const final;
   std::string_view vocabulary_text(TokenId id) const final;
-  std::string bytes(TokenId id, bool special) const final;
+  std::string bytes(TokenId id, bool special = false) const final;
 
   bool adds_bos() const final { return vocabulary_.adds_bos; }
   TokenId bos_id() const final { return vocabulary_.bos; }
