@@ -47,7 +47,8 @@ class Docs(unittest.TestCase):
     def test_completions(self):
         for name in COMPLETIONS:
             text = read(name)
-            found = set(OPTION.findall(text)) | {"--" + option for option in re.findall(r" -l ([a-z-]+)", text)}
+            fish = re.findall(r"^complete .* -l ([a-z-]+)", text, re.MULTILINE)
+            found = set(OPTION.findall(text)) | {"--" + option for option in fish}
             self.assertEqual(found, self.options, name)
             for command in self.commands:
                 self.assertRegex(text, rf"\b{command}\b", name)
