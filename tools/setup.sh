@@ -10,7 +10,7 @@ case "${1:-}" in
   run) packages=$run ;;
   test) packages="$run libgtest-dev librapidcheck-dev" ;;
   bench) packages="$run libbenchmark-dev" ;;
-  fuzz) packages="$build libgtest-dev clang-19 libclang-rt-19-dev" ;;
+  fuzz) packages="$build clang-19 libclang-rt-19-dev" ;;
   *) echo "usage: tools/setup.sh run|test|bench|fuzz" >&2; exit 2 ;;
 esac
 

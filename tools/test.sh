@@ -37,6 +37,18 @@ run_ctest() { # run_ctest PRESET ARGUMENT...
   return "$status"
 }
 
+must_fail() { # a test program that passes here tests nothing; one that crashes is no answer either
+  local log=$logs/split_k.log
+  "$1" >"$log" 2>&1
+  local status=$?
+  if [ $status -ne 1 ]; then
+    tail -20 "$log"
+    echo "expected failed assertions (exit status 1), got exit status $status"
+    return 1
+  fi
+  echo "$(grep -c '^\[  FAILED  \] .*ms)' "$log") tests failed, as they must"
+}
+
 declare -A no_aslr=()
 if setarch -R true 2>/dev/null; then no_aslr[tsan]="setarch -R"; fi # tsan's fixed layout and a large random offset clash
 
@@ -49,6 +61,8 @@ step "release: all tests" run_ctest release
 step "dev: build" tools/build.sh --tests dev && step "dev: unit tests under ASan and UBSan" run_ctest dev
 step "tsan: build" tools/build.sh --tests tsan base_test cache_test engine_test &&
   step "tsan: what runs threads" run_ctest tsan
+step "split_k: build" tools/build.sh --tests split_k property_test &&
+  step "split_k: a broken numerics contract is seen" must_fail build/split_k/tests/property/property_test
 
 seconds=$((SECONDS - start))
 echo "tests: $passed_count passed, $failed_count failed"
