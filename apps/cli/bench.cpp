@@ -136,10 +136,14 @@ void show(const Row& row, const MachinePeaks& peaks) {
                     percent(row.cost.of_compute_peak(peaks)), percent(row.cost.of_memory_peak(peaks))));
 }
 
+std::string describe(const EngineInfo& info, const MachinePeaks& peaks) {
+  return fmt::format("{} kernels, {} threads, precision {}; peaks: int8 {:.0f} G/s, float {:.0f} G/s, reading {} at {:.1f} GB/s",
+                     info.kernels, info.num_threads, name(info.precision), peaks.int8_operations_per_s / 1e9,
+                     peaks.float_operations_per_s / 1e9, amount(info.weights_bytes), peaks.read_bytes_per_s / 1e9);
+}
+
 void show_head(const EngineInfo& info, const MachinePeaks& peaks) {
-  print(fmt::format("{} kernels, {} threads, precision {}; peaks: int8 {:.0f} G/s, float {:.0f} G/s, reading {} at {:.1f} GB/s\n\n",
-                    info.kernels, info.num_threads, name(info.precision), peaks.int8_operations_per_s / 1e9,
-                    peaks.float_operations_per_s / 1e9, amount(info.weights_bytes), peaks.read_bytes_per_s / 1e9));
+  print(describe(info, peaks) + "\n\n");
   print(bold(fmt::format("{:<8} {:>6} {:>6} {:>12} {:>9} {:>9} {:>11} {:>10}", "what", "n", "batch", "tokens_per_s",
                          "gflops", "GB/s", "of compute", "of memory")) + "\n");
 }
@@ -163,13 +167,7 @@ int bench_command(Arguments arguments) {
   const EngineInfo& info = engine->info();
   const MachinePeaks peaks = measure_peaks(info.kernels, info.num_threads, info.weights_bytes);
   if (options.common.json) {
-    print(dump_line({{"what", "peaks"},
-                     {"threads", info.num_threads},
-                     {"kernels", info.kernels},
-                     {"int8_gops", peaks.int8_operations_per_s / 1e9},
-                     {"float_gflops", peaks.float_operations_per_s / 1e9},
-                     {"read_gbytes_per_s", peaks.read_bytes_per_s / 1e9},
-                     {"read_bytes", info.weights_bytes}}));
+    note(describe(info, peaks));
   } else {
     show_head(info, peaks);
   }

@@ -58,9 +58,13 @@ Reply generate(Engine& engine, Request request, const std::function<void(const S
       const bool ended = event->stop == StopReason::end_of_turn && is_end(tokenizer, event->token);
       if (event->token >= 0 && !ended) ++figures.completion_tokens;
     }
-    on_step({engine.last_step(), found ? &*event : nullptr, reply.text});
+    on_step({engine.last_step(), found ? &*event : nullptr, reply.text, figures});
   }
   return reply;
+}
+
+std::string token_text(const Tokenizer& tokenizer, TokenId id) {
+  return id >= 0 && id < tokenizer.vocab_size() ? tokenizer.bytes(id, true) : "";
 }
 
 bool is_end(const Tokenizer& tokenizer, TokenId id) {
@@ -111,13 +115,13 @@ Json to_json(const Figures& f) {
 }
 
 Json to_json(const Tokenizer& tokenizer, const TokenChoice& choice) {
-  const std::string text = tokenizer.bytes(choice.id, true);
+  const std::string text = token_text(tokenizer, choice.id);
   Json token = {{"id", choice.id}, {"text", text}, {"bytes", std::vector<std::uint8_t>(text.begin(), text.end())}};
   if (!choice.measured) return token;
   token["logprob"] = choice.log_probability;
   token["top"] = Json::array();
   for (const Alternative& other : choice.alternatives)
-    token["top"].push_back({{"id", other.id}, {"text", tokenizer.bytes(other.id, true)}, {"logprob", other.log_probability}});
+    token["top"].push_back({{"id", other.id}, {"text", token_text(tokenizer, other.id)}, {"logprob", other.log_probability}});
   return token;
 }
 

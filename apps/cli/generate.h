@@ -37,11 +37,14 @@ struct StepView {
   const StepRecord& record;
   const Event* event;        // null: none, the prompt goes on
   const std::string& reply;  // text so far, this step's included
+  const Figures& figures;    // so far
 };
 
 // Throws Error{resource} where the engine refuses the request. Ctrl-C cancels it after the running step.
 Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step);
 
+// What a token adds to a text, a control token's spelling included; "" for an id beyond the tokenizer's vocabulary.
+std::string token_text(const Tokenizer& tokenizer, TokenId id);
 bool is_end(const Tokenizer& tokenizer, TokenId id);
 // "the model ended its turn", ...; a failure reads as one.
 std::string describe(StopReason stop);

@@ -38,10 +38,10 @@ bool read_options(Arguments arguments, RunOptions& options) {
 // The table of --logprobs, on standard error: text alone goes to standard output.
 void note_logprobs(const Tokenizer& tokenizer, const std::vector<TokenChoice>& choices) {
   for (const TokenChoice& choice : choices) {
-    std::string row = fmt::format("{:>8}  {} {:>9.4f} ", choice.id, fit(visible(tokenizer.bytes(choice.id, true)), 16),
+    std::string row = fmt::format("{:>8}  {} {:>9.4f} ", choice.id, fit(visible(token_text(tokenizer, choice.id)), 16),
                                   choice.log_probability);
     for (const Alternative& other : choice.alternatives)
-      row += fmt::format("  {} {:.4f}", visible(tokenizer.bytes(other.id, true)), other.log_probability);
+      row += fmt::format("  {} {:.4f}", visible(token_text(tokenizer, other.id)), other.log_probability);
     note(row);
   }
 }

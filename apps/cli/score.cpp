@@ -160,7 +160,7 @@ class Scorer {
   void show(const Scoring& scoring) {
     const Tokenizer& tokenizer = engine_->checkpoint().tokenizer();
     const LineScore& score = scoring.score;
-    const auto text = [&](TokenId id) { return "\"" + visible(tokenizer.bytes(id, true)) + "\""; };
+    const auto text = [&](TokenId id) { return "\"" + visible(token_text(tokenizer, id)) + "\""; };
     print(bold(fmt::format("{:>8} {:>8}  {} {:>9} {:>8}", "position", "id", fit("token", 20), "log p", "p")) + "\n");
     double sum = 0;
     for (std::size_t n = 0; n < score.ids().size(); ++n) {
@@ -184,7 +184,7 @@ class Scorer {
   void show_top(const std::vector<TokenId>& ids, const std::vector<double>& logprobs) const {
     std::string row = "                   then";
     for (std::size_t i = 0; i < ids.size(); ++i)
-      row += fmt::format("  \"{}\" {}", visible(engine_->checkpoint().tokenizer().bytes(ids[i], true)),
+      row += fmt::format("  \"{}\" {}", visible(token_text(engine_->checkpoint().tokenizer(), ids[i])),
                          percent(std::exp(logprobs[i])));
     print(row + "\n");
   }

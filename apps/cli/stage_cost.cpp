@@ -13,14 +13,4 @@ void StageCost::add(const StepRecord& record) {
   ms += record.step_ms;
 }
 
-double StageCost::of_compute_peak(const MachinePeaks& peaks) const {
-  const double seconds = static_cast<double>(matmul_operations) / peaks.int8_operations_per_s +
-                         static_cast<double>(attention_operations) / peaks.float_operations_per_s;
-  return per_second(seconds);
-}
-
-double StageCost::of_memory_peak(const MachinePeaks& peaks) const {
-  return per_second(static_cast<double>(bytes()) / peaks.read_bytes_per_s);
-}
-
 }  // namespace couplet::cli

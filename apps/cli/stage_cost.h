@@ -24,10 +24,9 @@ struct StageCost {
   double bytes_per_s() const { return per_second(static_cast<double>(bytes())); }
   double operations_per_byte() const { return bytes() > 0 ? static_cast<double>(operations()) / static_cast<double>(bytes()) : 0; }
 
-  // The share of the time that the arithmetic alone, or the reading alone, would have taken at the peak. Weights are
-  // multiplied as int8 codes, attention as floats.
-  double of_compute_peak(const MachinePeaks& peaks) const;
-  double of_memory_peak(const MachinePeaks& peaks) const;
+  // Shares of the two limits: int8 dot products, which is what weights are multiplied with, and reading.
+  double of_compute_peak(const MachinePeaks& peaks) const { return operations_per_s() / peaks.int8_operations_per_s; }
+  double of_memory_peak(const MachinePeaks& peaks) const { return bytes_per_s() / peaks.read_bytes_per_s; }
   bool bound_by_arithmetic(const MachinePeaks& peaks) const { return of_compute_peak(peaks) >= of_memory_peak(peaks); }
 
  private:

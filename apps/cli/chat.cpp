@@ -1,0 +1,135 @@
+// couplet chat: a conversation. The whole of it is the prompt of each turn; what the prefix cache knows is not computed
+// again.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "couplet/chat_prompt.h"
+#include "generate.h"
+#include "line_editor.h"
+#include "session.h"
+#include "terminal.h"
+
+namespace couplet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ChatOptions {
+  CommonOptions common;
+  SamplingArguments sampling;
+  std::string system;
+};
+
+bool read_options(Arguments arguments, ChatOptions& options) {
+  CommandLine line("chat", "A conversation. /help lists its commands; Ctrl-C stops a reply, Ctrl-D ends the program.");
+  options.common.add_to(line);
+  line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
+  options.sampling.add_to(line);
+  return line.parse(arguments);
+}
+
+class Conversation {
+ public:
+  Conversation(Engine& engine, const ChatOptions& options)
+      : engine_(&engine), options_(&options), sampling_(options.sampling.resolve(tokenizer().vocab_size())) {
+    clear();
+  }
+
+  void clear() {
+    messages_ = Json::array();
+    if (!options_->system.empty()) add("system", options_->system);
+  }
+
+  const SamplingOptions& sampling() const { return sampling_; }
+
+  // One turn. What the user said stays in the conversation only if the model could be asked.
+  void say(const std::string& text) {
+    add("user", text);
+    Request request;
+    request.sampling = sampling_;
+    request.stop = options_->sampling.stop;
+    try {
+      request.prompt = chat_prompt(engine_->checkpoint(), Json{{"messages", messages_}, {"add_generation_prompt", true}}.dump());
+      check_room(request.prompt.size());
+      add("assistant", reply(std::move(request)));
+    } catch (const Error& error) {
+      messages_.erase(messages_.size() - 1);
+      show_error(visible(error.what()));
+    }
+  }
+
+ private:
+  const Tokenizer& tokenizer() const { return engine_->checkpoint().tokenizer(); }
+  void add(std::string_view role, std::string_view text) { messages_.push_back({{"role", role}, {"content", text}}); }
+
+  void check_room(std::size_t prompt_size) const {
+    const auto context = static_cast<std::size_t>(engine_->info().context);
+    if (prompt_size < context) return;
+    throw Error(ErrorKind::resource, fmt::format("the context is full: the conversation has {} tokens, the context holds "
+                                                 "{}; /clear begins a new one",
+                                                 grouped(prompt_size), grouped(context)));
+  }
+
+  std::string reply(Request request) {
+    const bool json = options_->common.json;
+    const Reply reply = generate(*engine_, std::move(request), [&](const StepView& step) {
+      if (json || step.event == nullptr) return;
+      print(output_is_terminal() ? harmless(step.event->text) : std::string(step.event->text));
+      flush();
+    });
+    if (json) {
+      print(dump_line({{"text", reply.text}, {"stop", name(reply.stop)}, {"figures", to_json(reply.figures)}}));
+    } else {
+      print("\n");
+    }
+    flush();
+    note(figures_line(reply));
+    if (reply.stop == StopReason::context_full) note("the context is full: the next turn will not fit; /clear begins a new one");
+    return reply.text;
+  }
+
+  Engine* engine_;
+  const ChatOptions* options_;
+  SamplingOptions sampling_;
+  Json messages_;
+};
+
+constexpr std::string_view kHelp =
+    "/clear   begin a new conversation\n"
+    "/help    this list\n"
+    "/quit    end (so does Ctrl-D)\n"
+    "Ctrl-C stops a reply; arrow keys edit the line and bring back earlier ones.";
+
+}  // namespace
+
+int chat_command(Arguments arguments) {
+  ChatOptions options;
+  if (!read_options(arguments, options)) return 0;
+  const auto checkpoint = open_checkpoint(options.common);
+  if (checkpoint->chat_template() == nullptr)
+    throw Error(ErrorKind::template_failed,
+                "[chat] this model has no chat template, so it knows no turns: couplet run completes raw text with it");
+  const auto engine = load_engine(checkpoint, options.common.engine);
+  Conversation conversation(*engine, options);
+  if (options.sampling.seed_was_drawn(conversation.sampling())) note(fmt::format("seed {}", conversation.sampling().seed));
+  LineEditor editor("> ");
+  while (const std::optional<std::string> line = editor.next()) {
+    if (line->empty()) continue;
+    if (*line == "/quit") break;
+    if (*line == "/clear") {
+      conversation.clear();
+    } else if (line->starts_with('/')) {
+      note(*line == "/help" ? kHelp : "unknown command; /help lists them");
+    } else if (find_invalid_utf8(*line) != std::string::npos) {
+      show_error("expected UTF-8, got other bytes");
+    } else {
+      conversation.say(*line);
+    }
+  }
+  return 0;
+}
+
+}  // namespace couplet::cli

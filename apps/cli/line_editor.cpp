@@ -1,0 +1,73 @@
+#include "line_editor.h"
+
+#include <histedit.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdio>
+#include <iostream>
+
+#include "interrupt.h"
+#include "terminal.h"
+
+namespace couplet::cli {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+
+char* prompt_of(EditLine* editor) {
+  void* self = nullptr;
+  el_get(editor, EL_CLIENTDATA, &self);
+  return static_cast<std::string*>(self)->data();
+}
+
+}  // namespace
+
+LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)) {
+  if (::isatty(STDIN_FILENO) != 1) return;
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+  editor_ = el_init("couplet", stdin, stderr, stderr);
+  if (editor_ == nullptr) return;
+  history_ = history_init();
+  HistEvent event;
+  ::history(history_, &event, H_SETSIZE, kHistoryLines);
+  ::history(history_, &event, H_SETUNIQUE, 1);
+  el_set(editor_, EL_CLIENTDATA, &prompt_);
+  el_set(editor_, EL_PROMPT, prompt_of);
+  el_set(editor_, EL_EDITOR, "emacs");
+  el_set(editor_, EL_HIST, ::history, history_);
+  el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+}
+
+LineEditor::~LineEditor() {
+  if (history_ != nullptr) history_end(history_);
+  if (editor_ != nullptr) el_end(editor_);
+}
+
+std::optional<std::string> LineEditor::next() {
+  if (editor_ == nullptr) return next_plain();
+  for (;;) {
+    const InterruptScope interrupt;
+    int length = 0;
+    const char* line = el_gets(editor_, &length);
+    if (interrupt.interrupted()) {
+      show_error("^C");
+      el_reset(editor_);
+      continue;
+    }
+    if (line == nullptr || length <= 0) return std::nullopt;
+    std::string text(line, static_cast<std::size_t>(length));
+    if (text.ends_with('\n')) text.pop_back();
+    HistEvent event;
+    if (!text.empty()) ::history(history_, &event, H_ENTER, text.c_str());
+    return text;
+  }
+}
+
+std::optional<std::string> LineEditor::next_plain() {
+  std::string text;
+  if (!std::getline(std::cin, text)) return std::nullopt;
+  return text;
+}
+
+}  // namespace couplet::cli

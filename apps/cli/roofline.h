@@ -1,0 +1,23 @@
+#pragma once
+// The two stages under the machine's roof, in text: below the ridge memory is the limit, right of it arithmetic.
+
+#include <string>
+#include <vector>
+
+namespace couplet::cli {
+
+struct RooflinePoint {
+  char mark = ' ';                // 'P', 'D'
+  double operations_per_byte = 0;
+  double operations_per_s = 0;
+};
+
+struct Roof {
+  double operations_per_s = 0;  // the arithmetic's limit
+  double bytes_per_s = 0;       // the memory's
+};
+
+// Lines without newlines, at most `width` columns, ASCII alone; both axes are logarithmic.
+std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<RooflinePoint>& points, int width);
+
+}  // namespace couplet::cli
