@@ -2,6 +2,7 @@
 // Small random models as real GGUF files: odd sizes on purpose, every weight type, a vocabulary of bytes. They stand in
 // for models of any shape where a test runs a whole model many times.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -82,7 +83,7 @@ class TinyModelWriter {
     }
   }
 
-  // Byte-level: the 256 byte symbols, then <|end|>, then words nobody merges into.
+  // Byte-level: the 256 byte symbols, then <|end|>, one merged piece, then words nobody merges into.
   void write_vocabulary(formats::GgufBuilder& gguf) {
     std::vector<std::string> tokens;
     std::vector<std::int32_t> types;
@@ -94,6 +95,8 @@ class TinyModelWriter {
     }
     tokens.push_back("<|end|>");
     types.push_back(3);
+    tokens.push_back("qz");
+    types.push_back(1);
     while (static_cast<int>(tokens.size()) < model_.vocab_size) {
       tokens.push_back("word" + std::to_string(tokens.size()));
       types.push_back(1);
@@ -102,7 +105,7 @@ class TinyModelWriter {
     gguf.add("tokenizer.ggml.pre", "gpt-2");
     gguf.add("tokenizer.ggml.tokens", tokens);
     gguf.add("tokenizer.ggml.token_type", types);
-    gguf.add("tokenizer.ggml.merges", std::vector<std::string>{"a b"});
+    gguf.add("tokenizer.ggml.merges", std::vector<std::string>{"q z"});
     gguf.add("tokenizer.ggml.eos_token_id", std::uint32_t{256});
   }
 
@@ -130,7 +133,8 @@ class TinyModelWriter {
 
   // Gives a block of random bytes scales that make its weights about model_.weight large.
   void tame(TensorType type, std::byte* block) {
-    const float w = model_.weight;
+    const bool whole = type == TensorType::f32 || type == TensorType::bf16;  // takes any float
+    const float w = whole ? model_.weight : std::min(model_.weight, 100.0F);
     std::uniform_real_distribution<float> spread(0.5F, 1.5F);
     const float s = spread(random_);
     switch (type) {
