@@ -37,10 +37,11 @@ build:
 	@tools/build.sh release couplet
 
 bench:
-	@tools/setup.sh bench
-	@tools/build.sh release couplet
-	@case "$$MODEL" in */* | *.gguf) ;; *) $(COUPLET) pull "$$MODEL" ;; esac
-	@$(COUPLET) bench -- "$$MODEL"
+	@tools/setup.sh run
+	@tools/build.sh bench
+	@case "$$MODEL" in */* | *.gguf) ;; *) build/bench/couplet pull "$$MODEL" ;; esac
+	@build/bench/couplet bench -- "$$MODEL"
+	@set -e; for bench in build/bench/bench/*_bench; do echo "== $$bench"; "$$bench"; done
 
 install: build
 	@cmake --install build/release --prefix "$$(realpath -m -- "$$PREFIX")"

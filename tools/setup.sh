@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/setup.sh run|test|bench|fuzz: the Debian packages that a purpose needs. Installs what is missing as root, else
+# tools/setup.sh run|test|fuzz: the Debian packages that a purpose needs. Installs what is missing as root, else
 # with sudo after showing the list, else prints the one line to run and ends with 1. Nothing missing: a few milliseconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,9 +9,8 @@ run="$build python3 python3-pip ca-certificates" # couplet pull runs pip
 case "${1:-}" in
   run) packages=$run ;;
   test) packages="$run libgtest-dev librapidcheck-dev" ;;
-  bench) packages="$run libbenchmark-dev" ;;
   fuzz) packages="$build clang-19 libclang-rt-19-dev" ;;
-  *) echo "usage: tools/setup.sh run|test|bench|fuzz" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh run|test|fuzz" >&2; exit 2 ;;
 esac
 
 say() { echo "setup: $*" >&2; }
