@@ -1,5 +1,6 @@
 #include "formats/gguf.h"
 
+#include <string>
 #include <utility>
 
 #include "couplet/error.h"

@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "formats/checkpoint_file.h"

@@ -1,10 +1,10 @@
 #include "formats/gguf_metadata.h"
 
-#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
-#include <type_traits>
+#include <utility>
 
 #include "couplet/error.h"
 #include "formats/printable.h"

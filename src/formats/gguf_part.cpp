@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <string_view>
 
 #include "formats/gguf_reader.h"
 #include "formats/name_index.h"

@@ -1,6 +1,7 @@
 #include "formats/gguf_split.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace couplet::formats {

@@ -12,7 +12,7 @@ namespace couplet::formats {
 class MappedFile {
  public:
   MappedFile() = default;
-  // Throws couplet::Error: not_found, or io (a directory, no permission, not a regular file).
+  // Throws couplet::Error, "[file] ...": not_found, or io (a directory, no permission, not a regular file).
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
