@@ -1,6 +1,7 @@
 // Rule 4 for many rows: two panels (32 outputs) are unpacked once, then tiles of up to kTileRows rows run over them with
 // all accumulators in registers.
 
+#include "kernels/avx512/few_rows.h"
 #include "kernels/avx512/product_kernels.h"
 #include "kernels/avx512/unpack.h"
 
@@ -10,6 +11,8 @@ namespace {
 // Of 32 registers a tile takes 2 accumulators and 2 (two planes: 4) integer sums a row, and 2 weights.
 constexpr int kTileRows = 6;
 constexpr int kTileRowsTwoPlanes = 4;
+// Up to here reading the packed panel again for every tile is faster: 24 rows of Q4_0 by a quarter, 8 by a half.
+constexpr int kFewRows = 24;
 constexpr int kPartFloats = (8 * 64 + 3 * 64) / 4;  // an unpacked part: 8 vectors of codes, at most 3 of scales
 
 template <WeightType kType>
@@ -140,18 +143,16 @@ void tile(const float* first, const float* second, const Rows& rows, const Targe
   }
 }
 
-using TileFunction = void (*)(const float*, const float*, const Rows&, const Target&);
-
 template <WeightType kType, bool kTwoPlanes>
 void all_rows(const float* first, const float* second, const QuantizedRows& x, const Target& target) {
+  // Even tiles: more than kFewRows rows divide into tiles of kMost rows and tiles with one less.
   constexpr int kMost = kTwoPlanes ? kTileRowsTwoPlanes : kTileRows;
-  constexpr TileFunction kTiles[] = {
-      tile<kType, kTwoPlanes, 1>, tile<kType, kTwoPlanes, 2>, tile<kType, kTwoPlanes, 3>, tile<kType, kTwoPlanes, 4>,
-      tile<kType, kTwoPlanes, kTwoPlanes ? 4 : 5>, tile<kType, kTwoPlanes, kMost>};
+  static_assert(kFewRows >= (kMost - 1) * (kMost - 2), "a tile could need fewer rows");
   for (int row = 0; row < x.num_rows;) {
     const int left = x.num_rows - row, tiles = (left + kMost - 1) / kMost;
-    const int rows = (left + tiles - 1) / tiles;  // even tiles: 13 rows are 5 + 4 + 4
-    kTiles[rows - 1](first, second, {x, row}, target);
+    const int rows = (left + tiles - 1) / tiles;
+    const auto run = rows == kMost ? tile<kType, kTwoPlanes, kMost> : tile<kType, kTwoPlanes, kMost - 1>;
+    run(first, second, {x, row}, target);
     row += rows;
   }
 }
@@ -187,6 +188,7 @@ constexpr KernelTable::QuantizedProduct kByType[kNumWeightTypes] = {
 
 void many_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                int out_stride, std::byte* scratch) {
+  if (x.num_rows <= kFewRows) return few_rows(weights, first_panel, num_panels, x, out, out_stride);
   kByType[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
