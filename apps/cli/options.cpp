@@ -1,6 +1,8 @@
 #include "options.h"
 
+#include <CLI/Config.hpp>
 #include <CLI/Error.hpp>
+#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
