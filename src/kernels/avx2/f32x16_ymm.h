@@ -11,7 +11,7 @@
 namespace couplet::kernels::avx2 {
 namespace {
 
-constexpr int kAccumulators = 6;  // f32x16 that an inner loop keeps: 12 of 16 registers
+constexpr int kAccumulators = 4;  // f32x16 that an inner loop of a few queries keeps: 8 of 16 registers; more spill
 
 struct f32x16 {
   __m256 low, high;

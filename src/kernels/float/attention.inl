@@ -8,16 +8,13 @@
 namespace couplet::kernels::COUPLET_LEVEL {
 namespace {
 
-constexpr int kTileQueries = 6;  // 6 queries x 4 pages (avx512), x 1 page (avx2) of accumulators
-constexpr int kMaxStep = 4;      // pages, or vectors of head_dim, that an inner loop takes at once
-
-constexpr int step_of(int queries) {
-  const int step = kAccumulators / queries;
-  return step > kMaxStep ? kMaxStep : step;
-}
-
 constexpr int least(int a, int b) { return a < b ? a : b; }
 constexpr int greatest(int a, int b) { return a > b ? a : b; }
+
+constexpr int kTileQueries = 6;  // 6 queries x 4 pages (avx512), x 1 page (avx2) of accumulators
+
+// Pages, or vectors of head_dim, that an inner loop takes at once for so many queries.
+constexpr int step_of(int queries) { return greatest(1, least(4, kAccumulators / queries)); }
 
 struct Range {  // slots of a span: [begin, end) of 0..256
   int begin;
@@ -31,43 +28,53 @@ Range visible_to(const AttentionSpan& span, int row) {
 }
 
 struct Scratch {
-  float* pages;    // [16] pages of floats
-  float* queries;  // [head_dim, kTileQueries]
-  float* scores;   // [kTileQueries, kSpanPositions], later the weights
+  float* scores;  // [kTileQueries, kSpanPositions], later the weights
+  float* pages;   // [16] pages of floats
 };
 
 constexpr std::size_t page_values(int head_dim) {
   return 2 * kPagePositions * static_cast<std::size_t>(padded16(head_dim));
 }
 
-Scratch divide(std::byte* scratch, int head_dim) {
-  Scratch parts;
-  parts.scores = reinterpret_cast<float*>(scratch);
-  parts.queries = parts.scores + kTileQueries * kSpanPositions;
-  parts.pages = parts.queries + kTileQueries * padded16(head_dim);
-  return parts;
+Scratch divide(std::byte* scratch) {
+  float* scores = reinterpret_cast<float*>(scratch);
+  return {scores, scores + kTileQueries * kSpanPositions};
 }
 
-// scores[g, page u, slot] = scale * sum over d of queries[d, g] * keys[d, slot]
+// scores[g, page u, slot] = scale * sum over d of queries[g][d] * keys[u][d, slot]
 template <int N, int P, class T>
-void score_pages(const float* queries, int head_dim, const T* const* pages, float scale, float* scores) {
+void score_pages(const float* const* queries, int head_dim, const T* const* pages, int pages_left, float scale,
+                 float* scores) {
   f32x16 s[N][P];
-  const T* keys[P];
+  const T *keys[P], *next_keys[P];
+  const float* q[N];
   COUPLET_UNROLL
   for (int u = 0; u < P; ++u) {
     keys[u] = pages[u];
-    COUPLET_UNROLL
-    for (int g = 0; g < N; ++g) s[g][u] = zero();
+    next_keys[u] = pages[least(P + u, pages_left - 1)];
   }
-  for (int d = 0; d < head_dim; ++d, queries += N) {
+  const std::ptrdiff_t values = padded16(head_dim) * kPagePositions;
+  COUPLET_UNROLL
+  for (int g = 0; g < N; ++g) {
+    q[g] = queries[g];
+    COUPLET_UNROLL
+    for (int u = 0; u < P; ++u) s[g][u] = zero();
+  }
+  for (std::ptrdiff_t d = 0; d < head_dim; ++d) {
     f32x16 k[P];
     COUPLET_UNROLL
-    for (int u = 0; u < P; ++u) k[u] = load(keys[u] + d * kPagePositions);
+    for (int u = 0; u < P; ++u) {
+      k[u] = load(keys[u] + d * kPagePositions);
+      if constexpr (sizeof(T) == 2) {  // pages lie scattered, each stops the hardware's prefetcher: 2 to 4 times slower
+        __builtin_prefetch(next_keys[u] + d * kPagePositions, 0, 2);
+        __builtin_prefetch(keys[u] + values + d * kPagePositions, 0, 2);
+      }
+    }
     COUPLET_UNROLL
     for (int g = 0; g < N; ++g) {
-      const f32x16 q = broadcast(queries[g]);
+      const f32x16 element = broadcast(q[g][d]);
       COUPLET_UNROLL
-      for (int u = 0; u < P; ++u) s[g][u] = fma(q, k[u], s[g][u]);
+      for (int u = 0; u < P; ++u) s[g][u] = fma(element, k[u], s[g][u]);
     }
   }
   COUPLET_UNROLL
@@ -149,11 +156,11 @@ template <int N, class T>
 void attend_tile(const AttentionSpan& span, const T* const* pages, int first_query, const AttentionState& state,
                  const Scratch& scratch) {
   const int head_dim = span.head_dim, padded = padded16(head_dim);
+  const float* queries[N];
   Range visible[N], any = {kSpanPositions, 0}, all = {0, kSpanPositions};
   for (int g = 0; g < N; ++g) {
     const int row = (first_query + g) / span.group, head = (first_query + g) % span.group;
-    const float* query = span.queries + static_cast<std::ptrdiff_t>(row) * span.query_stride + head * head_dim;
-    for (int d = 0; d < head_dim; ++d) scratch.queries[d * N + g] = query[d];
+    queries[g] = span.queries + static_cast<std::ptrdiff_t>(row) * span.query_stride + head * head_dim;
     visible[g] = visible_to(span, row);
     any = {least(any.begin, visible[g].begin), greatest(any.end, visible[g].end)};
     all = {greatest(all.begin, visible[g].begin), least(all.end, visible[g].end)};
@@ -164,10 +171,10 @@ void attend_tile(const AttentionSpan& span, const T* const* pages, int first_que
   const int end_page = (any.end + kPagePositions - 1) / kPagePositions;
   int page = any.begin / kPagePositions;
   for (; page + P <= end_page; page += P) {
-    score_pages<N, P>(scratch.queries, head_dim, pages + page, span.scale, scratch.scores + page * kPagePositions);
+    score_pages<N, P>(queries, head_dim, pages + page, end_page - page, span.scale, scratch.scores + page * kPagePositions);
   }
   for (; page < end_page; ++page) {
-    score_pages<N, 1>(scratch.queries, head_dim, pages + page, span.scale, scratch.scores + page * kPagePositions);
+    score_pages<N, 1>(queries, head_dim, pages + page, end_page - page, span.scale, scratch.scores + page * kPagePositions);
   }
   for (int g = 0; g < N; ++g) {
     softmax(scratch.scores + g * kSpanPositions, visible[g], state.max + first_query + g, state.sum + first_query + g);
@@ -248,7 +255,7 @@ bool store_page(const float* keys, const float* values, int stride, int num_posi
 
 void attend_prefill(const AttentionSpan& span, const AttentionState& state, std::byte* scratch) {
   const Range queries = queries_with_work(span, state);
-  const Scratch parts = divide(scratch, span.head_dim);
+  const Scratch parts = divide(scratch);
   if (queries.end - queries.begin <= kTileQueries) {  // one tile: a wider copy would be read once
     attend_queries(span, span.pages, queries, state, parts);
     return;
@@ -266,7 +273,7 @@ void attend_prefill(const AttentionSpan& span, const AttentionState& state, std:
 }
 
 void attend_decode(const AttentionSpan& span, const AttentionState& state, std::byte* scratch) {
-  attend_queries(span, span.pages, queries_with_work(span, state), state, divide(scratch, span.head_dim));
+  attend_queries(span, span.pages, queries_with_work(span, state), state, divide(scratch));
 }
 
 void merge_spans(const AttentionState& state, const AttentionState& span, int num_queries, int head_dim) {
@@ -302,8 +309,7 @@ void finish_attention(const AttentionState& state, int num_queries, int head_dim
 }
 
 std::size_t attention_scratch_bytes(int head_dim, int) {
-  const std::size_t tile = kTileQueries * static_cast<std::size_t>(kSpanPositions + padded16(head_dim));
-  return (tile + kSpanPages * page_values(head_dim)) * sizeof(float);
+  return (kTileQueries * kSpanPositions + kSpanPages * page_values(head_dim)) * sizeof(float);
 }
 
 }  // namespace couplet::kernels::COUPLET_LEVEL
