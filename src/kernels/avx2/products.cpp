@@ -1,5 +1,7 @@
-// Rule 4. One panel (16 outputs, two halves of 8) at a time: one row takes its codes straight from the packed panel, many
-// rows from a copy that was unpacked once.
+// Rule 4. One panel (16 outputs, two halves of 8) at a time: few rows take their codes straight from the packed panel,
+// many rows from a copy that was unpacked once.
+
+#include <type_traits>
 
 #include "kernels/avx2/product_kernels.h"
 #include "kernels/avx2/unpack.h"
@@ -8,6 +10,8 @@ namespace couplet::kernels::avx2 {
 namespace {
 
 constexpr int kTileRows = 4;  // times planes: 8 sums in 16 bits, which with 2 codes and an activation fit 16 registers
+// Up to here reading the packed panel again for every tile is as fast or faster: 4 rows of Q4_0 by half, 16 of Q5_K even.
+constexpr int kFewRows = 16;
 constexpr int kPrefetchBytes = 4096;
 constexpr int kPartFloats = (8 * 64 + 3 * 64) / 4;  // an unpacked part: 8 vectors of codes, at most 3 of scales
 
@@ -167,46 +171,13 @@ struct Tile {
   }
 };
 
+// The chains of a tile over parts [begin, end).
 template <WeightType kType, int kPlanes, int kRows>
-void tile(const float* panel, const Rows& rows, float* out, std::ptrdiff_t stride) {
-  Tile<kType, kPlanes, kRows> sum;
+inline void run(Tile<kType, kPlanes, kRows>& sum, const float* panel, const Rows& rows, std::ptrdiff_t begin,
+                std::ptrdiff_t end) {
   sum.clear();
-  for (std::ptrdiff_t k = 0; k < rows.x.cols; k += 32) {
-#ifdef COUPLET_SPLIT_K  // against the contract, to see the tests fail
-    if (k > 0 && k == rows.x.cols / 64 * 32) {
-      const Tile<kType, kPlanes, kRows> first_half = sum;
-      sum.clear();
-      for (; k < rows.x.cols; k += 32) sum.add_part(UnpackedPart{panel + k / 32 * kPartFloats}, rows, k);
-      for (int row = 0; row < kRows; ++row) {
-        for (int half = 0; half < 2; ++half) {
-          sum.acc[row][half] = _mm256_add_ps(first_half.acc[row][half], sum.acc[row][half]);
-        }
-      }
-      break;
-    }
-#endif
-    sum.add_part(UnpackedPart{panel + k / 32 * kPartFloats}, rows, k);
-  }
-  sum.store(out, stride);
-}
-
-using TileFunction = void (*)(const float*, const Rows&, float*, std::ptrdiff_t);
-template <WeightType kType>
-constexpr TileFunction kTiles[2][kTileRows] = {
-    {tile<kType, 1, 1>, tile<kType, 1, 2>, tile<kType, 1, 3>, tile<kType, 1, 4>}, {tile<kType, 2, 1>, tile<kType, 2, 2>}};
-
-template <WeightType kType>
-void many_rows_of(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
-                  int out_stride, std::byte* scratch) {
-  float* unpacked = reinterpret_cast<float*>(scratch);
-  const int most = x.lo ? kTileRows / 2 : kTileRows;
-  for (std::ptrdiff_t p = first_panel; p < first_panel + num_panels; ++p) {
-    unpack_panel<kType>(weights.panels + static_cast<std::size_t>(p) * weights.panel_bytes, weights.cols, unpacked);
-    for (std::ptrdiff_t row = 0; row < x.num_rows;) {
-      const std::ptrdiff_t left = x.num_rows - row, rows = left < most ? left : most;
-      kTiles<kType>[x.lo ? 1 : 0][rows - 1](unpacked, {x, row}, out + row * out_stride + p * kPanelRows, out_stride);
-      row += rows;
-    }
+  for (std::ptrdiff_t part = begin; part < end; ++part) {
+    sum.add_part(UnpackedPart{panel + part * kPartFloats}, rows, part * 32);
   }
 }
 
@@ -214,48 +185,82 @@ inline void prefetch(const std::byte* p, int bytes) {
   for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes + i), _MM_HINT_T0);
 }
 
-template <WeightType kType, int kPlanes>
-void stream_panels(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out) {
+template <WeightType kType, int kPlanes, int kRows>
+inline void run(Tile<kType, kPlanes, kRows>& sum, const std::byte* panel, const Rows& rows, std::ptrdiff_t begin,
+                std::ptrdiff_t end) {
   using Type = Unpack<kType>;
-  const std::byte* block = weights.panels + static_cast<std::size_t>(first_panel) * weights.panel_bytes;
-  for (std::ptrdiff_t p = first_panel; p < first_panel + num_panels; ++p) {
-    Tile<kType, kPlanes, 1> sum;
-    sum.clear();
-    for (std::ptrdiff_t k = 0; k < weights.cols; block += Type::kBlockBytes) {
-      for (int part = 0; part < Type::kParts; ++part, k += 32) {
-        prefetch(block + part * (Type::kBlockBytes / Type::kParts), Type::kBlockBytes / Type::kParts);
-        sum.add_part(PackedPart<kType>{block, part}, {x, 0}, k);
-      }
+  constexpr int kBytes = Type::kBlockBytes / Type::kParts;
+  sum.clear();
+  for (std::ptrdiff_t part = begin; part < end;) {
+    const std::byte* block = panel + part / Type::kParts * Type::kBlockBytes;
+    for (int i = 0; i < Type::kParts; ++i, ++part) {
+      if (rows.first == 0) prefetch(block + i * kBytes, kBytes);
+      sum.add_part(PackedPart<kType>{block, i}, rows, part * 32);
     }
-    sum.store(out + p * kPanelRows, 0);
   }
 }
 
-template <WeightType kType>
-void one_row_of(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out, int,
-                std::byte*) {
-  const auto stream = x.lo ? stream_panels<kType, 2> : stream_panels<kType, 1>;
-  stream(weights, first_panel, num_panels, x, out);
+template <WeightType kType, int kPlanes, int kRows, bool kPacked>
+void tile(const void* panel, const Rows& rows, float* out, std::ptrdiff_t stride) {
+  const auto* source = static_cast<const std::conditional_t<kPacked, std::byte, float>*>(panel);
+  Tile<kType, kPlanes, kRows> sum;
+#ifdef COUPLET_SPLIT_K  // against the contract, to see the tests fail
+  const int parts_of_block = Unpack<kType>::kParts, parts = rows.x.cols / 32;
+  const int half = rows.x.num_rows > 1 ? parts / parts_of_block / 2 * parts_of_block : 0;
+  Tile<kType, kPlanes, kRows> first;
+  run(first, source, rows, 0, half);
+  run(sum, source, rows, half, parts);
+  for (int row = 0; row < kRows && half > 0; ++row) {
+    for (int i = 0; i < 2; ++i) sum.acc[row][i] = _mm256_add_ps(first.acc[row][i], sum.acc[row][i]);
+  }
+#else
+  run(sum, source, rows, 0, rows.x.cols / 32);
+#endif
+  sum.store(out, stride);
 }
 
-#define COUPLET_QUANTIZED_TYPES(function)                                                                          \
-  nullptr, nullptr, nullptr, function<WeightType::q4_0>, function<WeightType::q4_1>, function<WeightType::q5_0>,   \
-      function<WeightType::q5_1>, function<WeightType::q8_0>, function<WeightType::q4_k>, function<WeightType::q5_k>, \
-      function<WeightType::q6_k>
-constexpr KernelTable::QuantizedProduct kManyRows[kNumWeightTypes] = {COUPLET_QUANTIZED_TYPES(many_rows_of)};
-constexpr KernelTable::QuantizedProduct kOneRow[kNumWeightTypes] = {COUPLET_QUANTIZED_TYPES(one_row_of)};
-#undef COUPLET_QUANTIZED_TYPES
+using TileFunction = void (*)(const void*, const Rows&, float*, std::ptrdiff_t);
+template <WeightType kType, bool kPacked>
+constexpr TileFunction kTiles[2][kTileRows] = {
+    {tile<kType, 1, 1, kPacked>, tile<kType, 1, 2, kPacked>, tile<kType, 1, 3, kPacked>, tile<kType, 1, 4, kPacked>},
+    {tile<kType, 2, 1, kPacked>, tile<kType, 2, 2, kPacked>}};
+
+template <WeightType kType>
+void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
+                int out_stride, std::byte* scratch) {
+  const int most = x.lo ? kTileRows / 2 : kTileRows;
+  const bool packed = x.num_rows <= kFewRows;
+  const auto& tiles = packed ? kTiles<kType, true>[x.lo ? 1 : 0] : kTiles<kType, false>[x.lo ? 1 : 0];
+  for (std::ptrdiff_t p = first_panel; p < first_panel + num_panels; ++p) {
+    const std::byte* panel = weights.panels + static_cast<std::size_t>(p) * weights.panel_bytes;
+    if (!packed) {
+      unpack_panel<kType>(panel, weights.cols, reinterpret_cast<float*>(scratch));
+      panel = scratch;
+    }
+    for (std::ptrdiff_t row = 0; row < x.num_rows;) {
+      const std::ptrdiff_t left = x.num_rows - row, rows = left < most ? left : most;
+      tiles[rows - 1](panel, {x, row}, out + row * out_stride + p * kPanelRows, out_stride);
+      row += rows;
+    }
+  }
+}
+
+constexpr KernelTable::QuantizedProduct kByType[kNumWeightTypes] = {
+    nullptr, nullptr, nullptr, all_panels<WeightType::q4_0>, all_panels<WeightType::q4_1>,
+    all_panels<WeightType::q5_0>, all_panels<WeightType::q5_1>, all_panels<WeightType::q8_0>,
+    all_panels<WeightType::q4_k>, all_panels<WeightType::q5_k>, all_panels<WeightType::q6_k>};
 
 }  // namespace
 
 void many_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                int out_stride, std::byte* scratch) {
-  kManyRows[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
+  kByType[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
+// One row never needs the copy, and never the scratch.
 void one_row(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
              int out_stride, std::byte* scratch) {
-  kOneRow[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
+  many_rows(weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
 std::size_t product_scratch_bytes(int max_cols) {
