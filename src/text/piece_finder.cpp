@@ -5,8 +5,7 @@
 namespace couplet::text {
 
 PieceFinder::PieceFinder(std::vector<std::pair<std::string_view, TokenId>> pieces) {
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(pieces.begin(), pieces.end());  // of two alike the lower id comes first
   for (const auto& [piece, id] : pieces) {
     if (piece.empty() || (!ids_.empty() && pieces_[ids_.size() - 1] == piece)) continue;
     const auto index = static_cast<std::uint32_t>(ids_.size());

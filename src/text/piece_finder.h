@@ -17,7 +17,7 @@ namespace couplet::text {
 class PieceFinder {
  public:
   PieceFinder() = default;
-  // Of two pieces spelled alike the first counts; empty ones never match.
+  // Of two pieces spelled alike the lower id counts; empty ones never match.
   explicit PieceFinder(std::vector<std::pair<std::string_view, TokenId>> pieces);
 
   struct Match {

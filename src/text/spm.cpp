@@ -65,8 +65,7 @@ class SpmTokenizer final : public VocabularyTokenizer {
     std::vector<std::uint32_t> order(scores.size());
     std::iota(order.begin(), order.end(), 0U);
     const auto better = [&](std::uint32_t a, std::uint32_t b) { return scores[a] > scores[b]; };
-    if (!std::is_sorted(order.begin(), order.end(), better))
-      std::stable_sort(order.begin(), order.end(), better);
+    if (!std::is_sorted(order.begin(), order.end(), better)) std::sort(order.begin(), order.end(), better);
     std::vector<std::uint32_t> ranks(scores.size());
     std::uint32_t rank = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {

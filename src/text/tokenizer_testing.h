@@ -1,6 +1,7 @@
 #pragma once
 // Small tokenizers for tests and fuzzers, built like a checkpoint's: metadata in a GGUF file in memory.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,7 +60,7 @@ struct ToyVocabulary {
     add(left + right);
   }
 
-  std::unique_ptr<VocabularyTokenizer> load() const {
+  std::vector<std::byte> build() const {
     formats::GgufBuilder file;
     if (!model.empty()) file.add("tokenizer.ggml.model", model);
     if (!pre.empty()) file.add("tokenizer.ggml.pre", pre);
@@ -67,7 +68,10 @@ struct ToyVocabulary {
     if (model == "llama") file.add("tokenizer.ggml.scores", scores);
     if (model == "gpt2") file.add("tokenizer.ggml.merges", merges);
     more(file);
-    const auto bytes = file.build();
+    return file.build();
+  }
+  std::unique_ptr<VocabularyTokenizer> load() const {
+    const auto bytes = build();
     auto tokenizer = load_tokenizer(*formats::CheckpointFile::parse(bytes));
     return std::unique_ptr<VocabularyTokenizer>(static_cast<VocabularyTokenizer*>(tokenizer.release()));
   }
