@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.h"
 #include "model/ops.h"
@@ -66,7 +67,7 @@ void Ops::store_sequence(int layer, const SequenceRows& sequence, int kv_head) {
     const bool fits =
         kernels_->store_page(a.k.row(row) + head, a.v.row(row) + head, a.k.stride, num, config_->head_dim, slot, page);
     // Which of the rows it was makes no difference to the sequence. Several heads may say so at once.
-    if (!fits) __atomic_store_n(&faults_[static_cast<std::size_t>(row)], RowFault::cache_range, __ATOMIC_RELAXED);
+    if (!fits) std::atomic_ref(faults_[static_cast<std::size_t>(row)]).store(RowFault::cache_range, std::memory_order_relaxed);
     done += num;
   }
 }
