@@ -16,7 +16,9 @@ constexpr int kIndent = 10;
 constexpr int kGreatestWidth = 120;      // longer lines are hard to read
 constexpr std::size_t kFirstRows = 24;   // of a long reply's decode steps
 constexpr std::size_t kLastRows = 8;
-constexpr int kTokenWidth = 10, kOthersWidth = 16;
+constexpr std::size_t kPromptRows = 8;    // of a long prompt's pieces
+constexpr int kTokenWidth = 10, kOthersWidth = 16, kLeastReplyWidth = 8;
+constexpr int kComfortable = 80;          // columns; on fewer the other candidates get fewer
 
 std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
@@ -79,24 +81,30 @@ void ExplainView::show_prompt() const {
   const std::size_t own = e.own_end - e.own_begin, added = e.prompt.size() - own;
   std::string text = count(e.prompt.size(), "token", "tokens");
   if (own > 0) text += fmt::format(": {} {} yours", grouped(own), own == 1 ? "is" : "are");
-  if (own > 0 && added > 0) {
-    const char* source = !e.templated ? "the model's beginning of a text"
-                         : e.has_system ? "the chat template and the system prompt" : "the chat template";
-    text += fmt::format(", {} {} from {}", grouped(added), added == 1 ? "comes" : "come", source);
-  }
+  if (own > 0 && added > 0 && !e.templated) text += fmt::format(", {} marks the beginning of a text", grouped(added));
+  if (own > 0 && added > 0 && e.templated)
+    text += fmt::format(", {} come from the chat template{}", grouped(added), e.has_system ? " and the system prompt" : "");
   print(heading("PROMPT") + text + "\n");
   const std::size_t begin = own > 0 ? e.own_begin : 0, end = own > 0 ? e.own_end : e.prompt.size();
-  std::string row;
-  for (std::size_t n = begin; n < end; ++n) {
-    const std::string piece = visible(token_text(*tokenizer_, e.prompt[n])) + (n + 1 < end ? "|" : "");
-    if (!row.empty() && display_width(row) + display_width(piece) > width_ - kIndent) {
-      line(row);
-      row.clear();
-    }
-    row += piece;
-  }
-  line(row);
+  show_pieces(std::span(e.prompt).subspan(begin, end - begin));
   print("\n");
+}
+
+// Piece|by|piece, over a few lines.
+void ExplainView::show_pieces(std::span<const TokenId> ids) const {
+  std::vector<std::string> rows(1);
+  std::vector<std::size_t> first = {0};  // id of each row
+  for (std::size_t n = 0; n < ids.size(); ++n) {
+    const std::string piece = visible(token_text(*tokenizer_, ids[n])) + (n + 1 < ids.size() ? "|" : "");
+    if (!rows.back().empty() && display_width(rows.back()) + display_width(piece) > width_ - kIndent) {
+      rows.emplace_back();
+      first.push_back(n);
+    }
+    rows.back() += piece;
+  }
+  const bool all = rows.size() <= kPromptRows;
+  for (std::size_t n = 0; n < (all ? rows.size() : kPromptRows - 1); ++n) line(rows[n]);
+  if (!all) line(dim(fmt::format("... {} more", grouped(ids.size() - first[kPromptRows - 1]))));
 }
 
 void ExplainView::show_prefill() const {
@@ -105,10 +113,13 @@ void ExplainView::show_prefill() const {
   const std::string passes = cost.steps == 1 ? "one pass" : fmt::format("{} passes", cost.steps);
   const std::string what = fmt::format("{} in {}, each seeing those before it", count(cost.rows, "position", "positions"), passes);
   print(heading("PREFILL") + spread(what, milliseconds(cost.ms), width_ - kIndent) + "\n");
-  line(fmt::format("weights read {} ({}), {} operations, {} a byte:",
-                   cost.steps == 1 ? "once" : fmt::format("{} times", cost.steps), amount(cost.weights_bytes),
-                   operations(static_cast<double>(cost.operations())), per_byte(cost.operations_per_byte())));
-  line(fmt::format("bound by {}", bound(cost, e.peaks)));
+  const std::string work = fmt::format(
+      "weights read {} ({}), {} operations, {} a byte:", cost.steps == 1 ? "once" : fmt::format("{} times", cost.steps),
+      amount(cost.weights_bytes), operations(static_cast<double>(cost.operations())), per_byte(cost.operations_per_byte()));
+  const std::string limit = cost.bound_by_arithmetic(e.peaks) ? "bound by arithmetic" : "bound by memory";
+  const bool fits = display_width(work) + display_width(limit) + 1 <= width_ - kIndent;
+  line(work + (fits ? " " + limit : ""));
+  if (!fits) line(limit);
   if (e.first.id < 0) {
     line("no token was asked for");
     return print("\n");
@@ -124,7 +135,7 @@ void ExplainView::show_distribution() const {
   const auto vocab_size = static_cast<std::size_t>(engine_->checkpoint().summary().vocab_size);
   line(fmt::format("every one of {} tokens gets a probability", grouped(vocab_size)));
   constexpr int kNameWidth = 20;
-  const int bar_width = width_ - kIndent - kNameWidth - 14;
+  const int bar_width = std::max(width_ - kIndent - kNameWidth - 14, 0);
   double rest = 1, greatest = 0;
   for (const Alternative& one : first.alternatives) greatest = std::max(greatest, std::exp(double{one.log_probability}));
   for (const Alternative& one : first.alternatives) {
@@ -141,7 +152,8 @@ void ExplainView::show_distribution() const {
 void ExplainView::show_choice() const {
   const Explanation& e = *explanation_;
   const std::string after = fmt::format("first token after {}", milliseconds(e.reply.figures.ttft_ms));
-  const std::string chosen = fmt::format("chosen: {}", out_text(e.first.id));
+  const std::string text = out_text(e.first.id);
+  const std::string chosen = is_end(*tokenizer_, e.first.id) ? "chosen: " + text : fmt::format("chosen: \"{}\"", text);
   if (e.sampling.temperature == 0) return line(spread(chosen + ", the best one", after, width_ - kIndent));
   line(spread(fmt::format("{}, drawn from {}", chosen, count(e.first.num_kept, "candidate", "candidates")), after,
               width_ - kIndent));
@@ -168,15 +180,17 @@ std::string ExplainView::others(const TokenChoice& choice, int width) const {
   return text;
 }
 
+int ExplainView::others_width() const { return std::clamp(kOthersWidth + width_ - kComfortable, 0, kOthersWidth); }
+
 std::string ExplainView::step_row(std::string_view reply) const {
   const Explanation& e = *explanation_;
   const DecodeStep& step = e.steps.back();
   const std::string row =
       fmt::format("  {:>5}  {} {} {:>4.0f} %  {} {:>7}  ", e.steps.size(), fit(out_text(step.in), kTokenWidth),
                   fit(out_text(step.choice.id), kTokenWidth), std::exp(double{step.choice.log_probability}) * 100,
-                  fit(others(step.choice, kOthersWidth), kOthersWidth), fmt::format("{:.1f}", step.ms));
+                  fit(others(step.choice, others_width()), others_width()), fmt::format("{:.1f}", step.ms));
   const std::string shown = is_end(*tokenizer_, step.choice.id) ? "" : visible(reply);
-  std::string line = row + fit_end(shown, width_ - display_width(row));
+  std::string line = row + fit_end(shown, std::max(width_ - display_width(row), kLeastReplyWidth));
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }
@@ -186,7 +200,7 @@ void ExplainView::show_step(std::string_view reply) {
   if (number == 1) {
     print(heading("DECODE") + "one token a pass, each fed back\n");
     print(dim(fmt::format("  {:>5}  {} {} {:>6}  {} {:>7}  reply so far", "step", fit("in", kTokenWidth),
-                          fit("out", kTokenWidth), "p", fit("others, %", kOthersWidth), "ms")) + "\n");
+                          fit("out", kTokenWidth), "p", fit(others_width() > 0 ? "others, %" : "", others_width()), "ms")) + "\n");
   }
   // Only the end of the text is shown; making all of it visible in each step would take quadratic time.
   const auto tail = static_cast<std::size_t>(4 * width_);
@@ -222,7 +236,7 @@ void ExplainView::show_comparison() const {
   const Explanation& e = *explanation_;
   const StageCost &p = e.prefill, &d = e.decode;
   const bool decoded = d.steps > 0;
-  constexpr int kNameWidth = 18, kColumnWidth = 27;
+  constexpr int kNameWidth = 20, kColumnWidth = 26;
   const auto row = [&](std::string_view name, std::string_view prefill, std::string_view decode) {
     print(fmt::format("{}{}{}\n", fit(name, kNameWidth), fit(prefill, kColumnWidth), decode));
   };
@@ -249,7 +263,8 @@ void ExplainView::show_roofline() const {
                     roof.operations_per_s / 1e9, engine_->info().kernels,
                     count(static_cast<std::uint64_t>(engine_->info().num_threads), "thread", "threads"), roof.bytes_per_s / 1e9));
   for (const std::string& row : draw_roofline(roof, points, width_)) print(row + "\n");
-  print(std::string("          P prefill") + (e.decode.steps > 0 ? ", D decode" : "") + "; / memory, - arithmetic: nothing gets above\n");
+  print(fmt::format("         P prefill{}; nothing gets above / (memory) and - (arithmetic)\n",
+                    e.decode.steps > 0 ? ", D decode" : ""));
 }
 
 }  // namespace couplet::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,11 @@ class ExplainView {
   void show_end();                         // why it stopped, the comparison and the roofline
 
  private:
+  void show_pieces(std::span<const TokenId> ids) const;
   void show_distribution() const;
   void show_choice() const;
   std::string step_row(std::string_view reply) const;
+  int others_width() const;
   std::string others(const TokenChoice& choice, int width) const;
   std::string out_text(TokenId id) const;
   void show_comparison() const;

@@ -28,6 +28,6 @@ InterruptScope::InterruptScope() {
   in_scope = 1;
 }
 InterruptScope::~InterruptScope() { in_scope = 0; }
-bool InterruptScope::interrupted() const { return was_interrupted != 0; }
+bool InterruptScope::interrupted() { return was_interrupted != 0; }
 
 }  // namespace couplet::cli

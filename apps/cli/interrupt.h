@@ -16,7 +16,7 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
-  bool interrupted() const;
+  static bool interrupted();
 };
 
 }  // namespace couplet::cli

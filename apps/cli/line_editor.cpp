@@ -3,8 +3,10 @@
 #include <histedit.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <cwchar>
 #include <iostream>
 
 #include "interrupt.h"
@@ -21,6 +23,21 @@ char* prompt_of(EditLine* editor) {
   return static_cast<std::string*>(self)->data();
 }
 
+// As libedit's own, but Ctrl-C ends the line: libedit would go on reading once.
+int read_character(EditLine*, wchar_t* character) {
+  std::mbstate_t state{};
+  for (;;) {
+    char byte = 0;
+    const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+    if (count == 0) return 0;
+    if (count < 0 && errno == EINTR && !InterruptScope::interrupted()) continue;
+    if (count < 0) return -1;
+    const std::size_t used = std::mbrtowc(character, &byte, 1, &state);
+    if (used <= 1) return 1;
+    if (used == static_cast<std::size_t>(-1)) state = {};  // no UTF-8: dropped
+  }
+}
+
 }  // namespace
 
 LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)) {
@@ -34,6 +51,7 @@ LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)) {
   ::history(history_, &event, H_SETUNIQUE, 1);
   el_set(editor_, EL_CLIENTDATA, &prompt_);
   el_set(editor_, EL_PROMPT, prompt_of);
+  el_set(editor_, EL_GETCFN, read_character);
   el_set(editor_, EL_EDITOR, "emacs");
   el_set(editor_, EL_HIST, ::history, history_);
   el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
@@ -51,7 +69,7 @@ std::optional<std::string> LineEditor::next() {
     int length = 0;
     const char* line = el_gets(editor_, &length);
     if (interrupt.interrupted()) {
-      show_error("^C");
+      show_error("");
       el_reset(editor_);
       continue;
     }

@@ -41,7 +41,7 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
     greatest_x = std::max(greatest_x, 2 * point.operations_per_byte);
     least_y = std::min(least_y, point.operations_per_s);
   }
-  const Axis x = {power_of_ten_below(least_x), greatest_x, std::min(width - kMargin - 12, 60)};
+  const Axis x = {power_of_ten_below(least_x), greatest_x, std::min(width - kMargin - 10, 60)};
   const Axis y = {least_y / 1.5, roof.operations_per_s, kHeight};
 
   std::vector<std::string> plot(kHeight, std::string(static_cast<std::size_t>(x.cells), ' '));
@@ -56,12 +56,13 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
   }
   for (const RooflinePoint& point : points) at(x.cell(point.operations_per_byte), y.cell(point.operations_per_s)) = point.mark;
 
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = {"   op/s"};
   for (int i = 0; i < kHeight; ++i) {
     const bool labelled = i == 0 || i == kHeight - 1;
     const std::string label = labelled ? rate(i == 0 ? y.greatest : y.least) : "";
-    lines.push_back(fmt::format("{:>{}} |{}{}", label, kMargin - 2, plot[static_cast<std::size_t>(i)],
-                                i == 0 ? " arithmetic" : ""));
+    std::string line = fmt::format("{:>{}} |{}", label, kMargin - 2, plot[static_cast<std::size_t>(i)]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(line);
   }
   lines.push_back(std::string(kMargin - 1, ' ') + "+" + std::string(static_cast<std::size_t>(x.cells), '-') + " op/byte");
   std::string ticks(static_cast<std::size_t>(kMargin + x.cells + 6), ' ');

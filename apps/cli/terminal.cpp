@@ -172,6 +172,7 @@ int display_width(std::string_view text) {
 }
 
 std::string fit(std::string_view text, int width) {
+  if (width <= 0) return "";
   const int needed = display_width(text);
   if (needed <= width) return std::string(text) + std::string(static_cast<std::size_t>(width - needed), ' ');
   std::string shown;
@@ -190,6 +191,7 @@ std::string fit(std::string_view text, int width) {
 }
 
 std::string fit_end(std::string_view text, int width) {
+  if (width <= 0) return "";
   int needed = display_width(text);
   if (needed <= width) return fit(text, width);
   while (needed > width - 1) {

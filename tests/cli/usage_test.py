@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Wrong use, missing things and broken pipes: one line on stderr, the right exit status, nothing else."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main)
+
+COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "pull")
+
+
+class Help(Case):
+    def test_lists_every_command(self):
+        for arguments in (["--help"], ["-h"], ["help"]):
+            text = self.done(*arguments).out
+            for command in COMMANDS:
+                self.assertIn(f"\n  {command} ", text)
+            self.assertNotIn("serve", text)
+
+    def test_each_command_has_one(self):
+        for command in COMMANDS:
+            self.assertIn("--quiet", self.done(command, "--help").out)
+            self.assertRegex(self.done(command, "--version").out, r"\Acouplet \d+\.\d+\.\d+\n\Z")
+        for option in ("--threads", "--precision", "--context", "--json", "--temperature", "--logit-bias", "--steps"):
+            self.assertIn(option, self.done("run", "--help").out)
+
+    def test_version(self):
+        self.assertRegex(self.done("--version").out, r"\Acouplet \d+\.\d+\.\d+\n\Z")
+
+
+class WrongUse(Case):
+    def test_no_or_unknown_command(self):
+        self.refused(WRONG_USE, says="expected a command")
+        self.refused(WRONG_USE, "rum", says='"rum"')
+        self.refused(WRONG_USE, "r\x1b[31m\n", says="x1b")
+        self.refused(WRONG_USE, "serve", says="no server")
+        self.refused(WRONG_USE, b"\xff\xfe", says="xff")
+
+    def test_bad_options(self):
+        for arguments in (["--nope"], ["--threads", "0"], ["--threads", "two"], ["--threads", "99999"], ["--precision", "best"],
+                          ["--context", "0"], ["--context", "1e3"], ["--temperature", "hot"], ["--max-tokens", "-1"],
+                          ["--logit-bias", "x=1"], ["--logit-bias", "1=nan"], ["--stop", ""], ["--logprobs", "1000000"],
+                          ["--seed", "-1"], ["--top-p", "0"], ["--threads"], ["a", "b"]):
+            self.refused(WRONG_USE, "run", SMOL, "hi", *arguments)
+        self.refused(WRONG_USE, "run", says="MODEL")
+        self.refused(WRONG_USE, "score", SMOL, "--chunk", "0", says="--chunk")
+        self.refused(WRONG_USE, "score", SMOL, "--decode-from", "0", says="--decode-from")
+        self.refused(WRONG_USE, "bench", SMOL, "--batch", "1,,2", says="--batch")
+        self.refused(WRONG_USE, "explain", SMOL, "hi", "--alternatives", "0", says="--alternatives")
+
+    def test_prompts_that_are_none(self):
+        for command in ("run", "explain"):
+            self.refused(WRONG_USE, command, SMOL, "", says="PROMPT")
+            self.refused(WRONG_USE, command, SMOL, "-", stdin=b"\n", says="PROMPT")
+            self.refused(WRONG_USE, command, SMOL, b"caf\xe9", says="byte 0xe9 at offset 3")
+            self.refused(WRONG_USE, command, SMOL, stdin=b"ab\xff", says="byte 0xff at offset 2")
+
+
+class Missing(Case):
+    def test_models(self):
+        for command in ("run", "inspect", "tokenize", "score", "chat", "explain", "bench", "template"):
+            self.refused(FAILED, command, "/nowhere/model.gguf", says="/nowhere/model.gguf")
+        self.refused(FAILED, "run", "smolm2", "hi", says="smolm2")
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(FAILED, "run", SMOL, "hi", COUPLET_MODELS=folder, says="couplet pull smollm2")
+
+    def test_a_file_that_is_no_model(self):
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+            self.refused(FAILED, "inspect", file.name)
+            file.write(b"GGUF\x03\x00\x00\x00" + b"\xff" * 16)
+            file.flush()
+            self.refused(FAILED, "inspect", file.name, says="gguf")
+
+    def test_input_files(self):
+        self.refused(FAILED, "score", SMOL, "/nowhere/lines", says="/nowhere/lines")
+        self.refused(FAILED, "score", SMOL, "/", says="/")
+        self.refused(FAILED, "template", SMOL, "--template", "/nowhere/t", says="/nowhere/t")
+
+    def test_kernels_that_are_not_there(self):
+        self.refused(WRONG_USE, "run", SMOL, "hi", COUPLET_KERNELS="sse9", says="sse9")
+
+
+class Output(Case):
+    def test_a_reader_that_leaves_is_no_error(self):
+        text = "word " * 200_000
+        process = subprocess.Popen([PROGRAM, "tokenize", SMOL], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=environment())
+        process.stdin.write(text.encode())
+        process.stdin.close()
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(process.wait(60), DONE)
+        self.assertEqual(process.stderr.read(), b"")
+        process.stderr.close()
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_full_disk_is_one(self):
+        with open("/dev/full", "wb") as full:
+            process = subprocess.run([PROGRAM, "tokenize", SMOL, "hi"], stdout=full, stderr=subprocess.PIPE, check=False,
+                                     env=environment())
+        self.assertEqual(process.returncode, FAILED)
+        self.one_line(process.stderr.decode())
+
+    def test_quiet(self):
+        result = couplet("run", SMOL, "hi", "--quiet", "--max-tokens", "2", "--temperature", "0")
+        self.assertEqual((result.status, result.err), (DONE, ""))
+
+
+if __name__ == "__main__":
+    main()
