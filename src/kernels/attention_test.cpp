@@ -205,6 +205,24 @@ TEST(Attention, AnyCutOfTheRowsGivesTheSameBits) {
   }
 }
 
+// Scores that round to zeros of both signs: max(a, b) is b then, so its order in lanes and tree decides the sign.
+TEST(Attention, ZerosOfBothSignsAreJoinedInTheReferencesOrder) {
+  Random random(17);
+  for (int round = 0; round < 40; ++round) {
+    Sequence sequence(random, 16, 1, random.below(256), 1, 0, false);
+    std::fill(sequence.queries.begin(), sequence.queries.end(), 0.0f);
+    sequence.queries[0] = 1e-45f;
+    for (Aligned<std::uint16_t>& page : sequence.pages) {
+      for (int slot = 0; slot < 16; ++slot) page[static_cast<std::size_t>(slot)] = random.below(2) ? 0x3c00 : 0xbc00;
+    }
+    const State expected = one_span(reference_level(), reference_level().attend_decode, sequence, 0, 0, 1);
+    EXPECT_EQ(expected.max[0], 0);
+    for (const KernelTable* level : all_levels()) {
+      expect_same(one_span(*level, level->attend_decode, sequence, 0, 0, 1), expected, level->name);
+    }
+  }
+}
+
 // A draft row may hold what doesn't fit the cache; the rows before it must not notice.
 TEST(Attention, LaterRowsGarbageTouchesNoEarlierRow) {
   Random random(12);

@@ -1,14 +1,7 @@
 #pragma once
 // f32x16 as one 512-bit register: the primitives that kernels/f32x16.h builds on. Each is one exact operation a lane.
 
-// GCC 12 takes the intrinsics' own undefined values for ours.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 #include <immintrin.h>
-#pragma GCC diagnostic pop
 
 #include <cstdint>
 
