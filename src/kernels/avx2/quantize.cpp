@@ -55,10 +55,11 @@ inline Sums store_half(__m256 a, __m256 b, const Scales& scales, const Quantized
   return sums;
 }
 
-// Returns the block's largest magnitude, as bits.
+// Returns the block's largest magnitude, as bits; where it is not finite, nothing is written.
 unsigned quantize_block(const float* x, const QuantizedRows& out, std::ptrdiff_t row, std::ptrdiff_t block) {
   const __m256 v[4] = {_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8), _mm256_loadu_ps(x + 16), _mm256_loadu_ps(x + 24)};
   const unsigned amax = largest_magnitude(v);
+  if (amax > kLargestFinite) return amax;
   Scales scales = {0, 0, 0};
   if (amax >= kSmallestScaled) {
     float largest;

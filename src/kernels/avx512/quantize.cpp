@@ -43,10 +43,11 @@ inline Sums store_half(__m512 x, const Scales& scales, const QuantizedRows& out,
   return sums;
 }
 
-// Returns the block's largest magnitude, as bits.
+// Returns the block's largest magnitude, as bits; where it is not finite, nothing is written.
 unsigned quantize_block(const float* x, const QuantizedRows& out, std::ptrdiff_t row, std::ptrdiff_t block) {
   const __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16);
   const unsigned amax = largest_magnitude(a, b);
+  if (amax > kLargestFinite) return amax;
   Scales scales = {0, 0, 0};
   if (amax >= kSmallestScaled) {
     float largest;
