@@ -67,8 +67,7 @@ ControlSpellings::ControlSpellings(const Tokenizer& tokenizer) {
     const TokenKind kind = tokenizer.kind(id);
     if (kind != TokenKind::control && kind != TokenKind::unknown) continue;
     const std::string text = tokenizer.bytes(id, true);
-    if (text.empty() || tokenizer.tokenize(text, {.special = true}) != std::vector<TokenId>{id}) continue;
-    if (tokenizer.tokenize(text) == std::vector<TokenId>{id}) continue;  // the same read as text
+    if (text.empty()) continue;
     ids_.emplace(text, id);
     lengths.insert(text.size());
     first_bytes_[static_cast<unsigned char>(text[0])] = true;

@@ -11,9 +11,11 @@ std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
   std::int32_t sums[kChains] = {};
   std::int8_t a = 3, b = 5;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    asm volatile("" : "+r"(a), "+r"(b));  // unknown to the compiler in each round: nothing can be computed ahead
 #pragma GCC unroll 8
-    for (std::int32_t& sum : sums) sum += a * b;
+    for (std::int32_t& sum : sums) {
+      asm volatile("" : "+r"(a), "+r"(b));  // unknown to the compiler each time: no product can be kept
+      sum += a * b;
+    }
   }
   for (const std::int32_t sum : sums) *sink += sum;
   return rounds * kChains * 2;
@@ -23,7 +25,6 @@ std::uint64_t float_fmas(std::uint64_t rounds, std::int64_t* sink) {
   float sums[kChains] = {};
   float a = 1.0001F, b = 0.5F;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    asm volatile("" : "+x"(a), "+x"(b));
 #pragma GCC unroll 8
     for (float& sum : sums) sum = sum * b + a;
   }
