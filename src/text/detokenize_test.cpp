@@ -38,7 +38,7 @@ TEST(Detokenize, ImpossibleBytesBecomeMaximalSubparts) {
   // Text that ends inside a character: one U+FFFD for what is there of it.
   EXPECT_EQ(text("a\xF0\x9F\x98"), "a" + kFffd);
   EXPECT_EQ(text("\xE6"), kFffd);
-  EXPECT_EQ(text("\xF4\x8F\xBF\xBF\xED\x9F\xBF\xEE\x80\x80"), "\U0010FFFF\uD7FF\uE000");
+  EXPECT_EQ(text("\xF4\x8F\xBF\xBF\xED\x9F\xBF\xEE\x80\x80\xE0\xA4\x85"), "\U0010FFFF\uD7FF\uE000\u0905");
 }
 
 TEST(Detokenize, NothingOfACharacterComesBeforeAllOfIt) {

@@ -356,64 +356,7 @@ struct Lie {
   ErrorKind kind = ErrorKind::format;
 };
 
-ToyVocabulary with_key(ToyVocabulary toy, const std::function<void(formats::GgufBuilder&)>& add) {
-  toy.more = add;
-  return toy;
-}
-
-TEST(Tokenizer, ABadVocabularyIsAClearError) {
-  const std::vector<Lie> lies = {
-      {"no model", [](auto& toy) { toy.model = ""; }, "tokenizer.ggml.model"},
-      {"another model", [](auto& toy) { toy.model = "rwkv"; }, "expected one of gpt2, llama, got \"rwkv\"",
-       ErrorKind::unsupported},
-      {"another pre-tokenizer", [](auto& toy) { toy.pre = "foo"; }, "tokenizer.ggml.pre",
-       ErrorKind::unsupported},
-      {"no tokens", [](auto& toy) { toy.texts.clear(); }, "tokenizer.ggml.tokens"},
-      {"types short", [](auto& toy) { toy.types.pop_back(); }, "tokenizer.ggml.token_type"},
-      {"types long", [](auto& toy) { toy.types.push_back(1); }, "tokenizer.ggml.token_type"},
-      {"a type of 7", [](auto& toy) { toy.types[5] = 7; }, "entry 5"},
-      {"a type below 0", [](auto& toy) { toy.types[5] = -1; }, "entry 5"},
-      {"a merge of strangers", [](auto& toy) { toy.merges[3] = "the zz"; }, "entry 3"},
-      {"a merge of one", [](auto& toy) { toy.merges[2] = "the"; }, "entry 2"},
-      {"an empty merge", [](auto& toy) { toy.merges[0] = ""; }, "entry 0"},
-      {"a merge to nothing", [](auto& toy) { toy.merges[1] = "a b"; }, "entry 1"},
-      {"a token of 5,000 bytes", [](auto& toy) { toy.texts[9] = std::string(5000, 'x'); }, "token 9"},
-      {"scores short", [](auto& toy) { toy = toy_spm(), toy.scores.pop_back(); }, "tokenizer.ggml.scores"},
-      {"a score that is none",
-       [](auto& toy) { toy = toy_spm(), toy.scores[7] = std::numeric_limits<float>::quiet_NaN(); },
-       "entry 7"},
-      {"a byte token spelled wrong", [](auto& toy) { toy = toy_spm(), toy.texts[4] = "<0x0G>"; },
-       "byte token 4"},
-      {"bos out of range",
-       [](auto& toy) {
-         toy =
-             with_key(toy, [](auto& file) { file.add("tokenizer.ggml.bos_token_id", std::uint32_t{9999}); });
-       },
-       "bos_token_id"},
-      {"eos out of range",
-       [](auto& toy) {
-         toy = with_key(
-             toy, [](auto& file) { file.add("tokenizer.ggml.eos_token_id", std::uint32_t{0xFFFFFFFF}); });
-       },
-       "eos_token_id"},
-      {"eot out of range",
-       [](auto& toy) {
-         toy = with_key(toy,
-                        [](auto& file) { file.add("tokenizer.ggml.eot_token_id", std::uint64_t{1} << 40U); });
-       },
-       "eot_token_id"},
-      {"unknown out of range",
-       [](auto& toy) {
-         toy = with_key(toy,
-                        [](auto& file) { file.add("tokenizer.ggml.unknown_token_id", std::uint32_t{9999}); });
-       },
-       "unknown_token_id"},
-      {"bos a string",
-       [](auto& toy) {
-         toy = with_key(toy, [](auto& file) { file.add("tokenizer.ggml.bos_token_id", "1"); });
-       },
-       "bos_token_id"},
-  };
+void expect_refused(const std::vector<Lie>& lies) {
   for (const Lie& lie : lies) {
     ToyVocabulary toy = toy_bpe();
     lie.tell(toy);
@@ -427,9 +370,59 @@ TEST(Tokenizer, ABadVocabularyIsAClearError) {
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     }
   }
+}
+
+TEST(Tokenizer, ABadVocabularyIsAClearError) {
+  expect_refused({
+      {"no model", [](auto& toy) { toy.model = ""; }, "tokenizer.ggml.model"},
+      {"another model", [](auto& toy) { toy.model = "rwkv"; }, "expected one of gpt2, llama, got \"rwkv\"",
+       ErrorKind::unsupported},
+      {"another pre-tokenizer", [](auto& toy) { toy.pre = "foo"; }, "tokenizer.ggml.pre",
+       ErrorKind::unsupported},
+      {"no tokens", [](auto& toy) { toy.texts.clear(); }, "tokenizer.ggml.tokens"},
+      {"types short", [](auto& toy) { toy.types.pop_back(); }, "tokenizer.ggml.token_type"},
+      {"types long", [](auto& toy) { toy.types.push_back(1); }, "tokenizer.ggml.token_type"},
+      {"a type of 7", [](auto& toy) { toy.types[5] = 7; }, "entry 5"},
+      {"a type below 0", [](auto& toy) { toy.types[5] = -1; }, "entry 5"},
+      {"a token of 5,000 bytes", [](auto& toy) { toy.texts[9] = std::string(5000, 'x'); }, "token 9"},
+      {"a merge of strangers", [](auto& toy) { toy.merges[3] = "the zz"; }, "entry 3"},
+      {"a merge of one", [](auto& toy) { toy.merges[2] = "the"; }, "entry 2"},
+      {"an empty merge", [](auto& toy) { toy.merges[0] = ""; }, "entry 0"},
+      {"a merge to nothing", [](auto& toy) { toy.merges[1] = "a b"; }, "entry 1"},
+  });
+  const auto spm = [](const std::function<void(ToyVocabulary&)>& tell) {
+    return [tell](ToyVocabulary& toy) { tell(toy = toy_spm()); };
+  };
+  expect_refused({
+      {"scores short", spm([](auto& toy) { toy.scores.pop_back(); }), "tokenizer.ggml.scores"},
+      {"a score that is none",
+       spm([](auto& toy) { toy.scores[7] = std::numeric_limits<float>::quiet_NaN(); }), "entry 7"},
+      {"a byte token spelled wrong", spm([](auto& toy) { toy.texts[4] = "<0x0G>"; }), "byte token 4"},
+  });
   ToyVocabulary toy = toy_bpe();
   toy.merges.clear();
   EXPECT_NO_THROW(toy.load());
+}
+
+TEST(Tokenizer, AnIdOutOfRangeIsAClearError) {
+  const auto key = [](const std::string& name, auto value) {
+    return [=](ToyVocabulary& toy) {
+      toy.more = [=](formats::GgufBuilder& file) { file.add("tokenizer.ggml." + name, value); };
+    };
+  };
+  const auto size = static_cast<std::uint32_t>(toy_bpe().texts.size());
+  EXPECT_NO_THROW({
+    ToyVocabulary toy = toy_bpe();
+    key("bos_token_id", size - 1)(toy);
+    toy.load();
+  });
+  expect_refused({
+      {"bos just out of range", key("bos_token_id", size), "bos_token_id"},
+      {"eos out of range", key("eos_token_id", std::uint32_t{0xFFFFFFFF}), "eos_token_id"},
+      {"eot out of range", key("eot_token_id", std::uint64_t{1} << 40U), "eot_token_id"},
+      {"unknown out of range", key("unknown_token_id", std::uint32_t{9999}), "unknown_token_id"},
+      {"bos a string", key("bos_token_id", "1"), "bos_token_id"},
+  });
 }
 
 // Runs `work` on a thread with a stack of 256 KiB.
