@@ -24,7 +24,8 @@ quick = "--quick" in sys.argv
 
 
 def prompts(model):
-    return [json.loads(line)["ids"] for line in open(DATA / f"logits.{model}.jsonl")]
+    lines = (DATA / f"logits.{model}.jsonl").read_text().splitlines()
+    return [json.loads(line)["ids"] for line in lines]
 
 
 def score(model, lines, *options, kernels=None):
