@@ -34,7 +34,7 @@ bool read_options(Arguments arguments, ChatOptions& options) {
 class Conversation {
  public:
   Conversation(Engine& engine, const ChatOptions& options)
-      : engine_(&engine), options_(&options), sampling_(options.sampling.resolve(tokenizer().vocab_size())) {
+      : engine_(&engine), options_(&options), sampling_(options.sampling.resolve(engine.checkpoint().summary())) {
     clear();
   }
 
@@ -62,7 +62,6 @@ class Conversation {
   }
 
  private:
-  const Tokenizer& tokenizer() const { return engine_->checkpoint().tokenizer(); }
   void add(std::string_view role, std::string_view text) { messages_.push_back({{"role", role}, {"content", text}}); }
 
   void check_room(std::size_t prompt_size) const {

@@ -118,7 +118,7 @@ int explain_command(Arguments arguments) {
   explanation.prompt = prompt_ids(*checkpoint, form, options.system, text);
   explanation.templated = form == PromptForm::chat;
   explanation.has_system = !options.system.empty();
-  explanation.sampling = options.sampling.resolve(tokenizer.vocab_size());
+  explanation.sampling = options.sampling.resolve(checkpoint->summary());
   find_own_tokens(tokenizer, text, explanation);
 
   const auto engine = load_engine(checkpoint, options.common.engine);

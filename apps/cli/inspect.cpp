@@ -22,6 +22,17 @@ Json describe_token(const Tokenizer& tokenizer, TokenId id) {
   return {{"id", id}, {"text", tokenizer.bytes(id, true)}};
 }
 
+// What the file recommends; an empty object: nothing.
+Json describe(const SamplingDefaults& sampling) {
+  Json json = Json::object();
+  if (sampling.temperature) json["temperature"] = *sampling.temperature;
+  if (sampling.top_k) json["top_k"] = *sampling.top_k;
+  if (sampling.top_p) json["top_p"] = *sampling.top_p;
+  if (sampling.min_p) json["min_p"] = *sampling.min_p;
+  if (sampling.repetition_penalty) json["repetition_penalty"] = *sampling.repetition_penalty;
+  return json;
+}
+
 Json to_json(const Checkpoint& checkpoint, int context) {
   const CheckpointSummary& s = checkpoint.summary();
   const Tokenizer& tokenizer = checkpoint.tokenizer();
@@ -53,6 +64,7 @@ Json to_json(const Checkpoint& checkpoint, int context) {
                        {"ends", ends}};
   const ChatTemplate* chat_template = checkpoint.chat_template();
   json["chat_template"] = chat_template == nullptr ? Json(nullptr) : Json(chat_template->source());
+  json["sampling"] = describe(s.sampling);
   json["memory"] = {{"context", context},
                     {"weights_bytes", s.weights_bytes},
                     {"cache_bytes", cache_bytes},
@@ -90,6 +102,11 @@ void show(const Checkpoint& checkpoint, int context) {
   const ChatTemplate* chat_template = checkpoint.chat_template();
   row("template", chat_template == nullptr ? "none: completes raw text"
                                            : fmt::format("{} characters of Jinja", chat_template->source().size()));
+  std::string sampling;
+  const Json defaults = describe(s.sampling);
+  for (const auto& [key, value] : defaults.items())
+    sampling += fmt::format("{}{} {:g}", sampling.empty() ? "" : ", ", key, value.get<double>());
+  row("sampling", sampling.empty() ? "no defaults of its own" : sampling);
   const std::uint64_t cache_bytes = s.cache_bytes_per_position * static_cast<std::uint64_t>(context);
   row("memory", fmt::format("{} weights + {} cache for {} positions = {}", amount(s.weights_bytes), amount(cache_bytes),
                             shown(context), amount(s.weights_bytes + cache_bytes)));

@@ -156,12 +156,12 @@ void SamplingArguments::add_to(CommandLine& line) {
               [this](const std::string& text) {
                 stop.max_tokens = static_cast<int>(parse_integer("--max-tokens", text, 0, INT_MAX));
               });
-  line.option("--temperature", "T", "0 takes the best token each time; default: 0.8",
+  line.option("--temperature", "T", "0 takes the best token each time; default: the model's own, else 0.8",
               number_into("--temperature", temperature, 0, 100));
   line.option("--top-k", "K", "Only the K best tokens; 0: off", [this](const std::string& text) {
     top_k = static_cast<int>(parse_integer("--top-k", text, 0, INT_MAX));
   });
-  line.option("--top-p", "P", "Only the best tokens that make up P together; default: 0.95", [this](const std::string& text) {
+  line.option("--top-p", "P", "Only the best tokens that make up P together; default: the model's own, else 0.95", [this](const std::string& text) {
     top_p = static_cast<float>(parse_number("--top-p", text, 0, 1));
     if (!(*top_p > 0)) refuse("--top-p", "a number above 0, at most 1", text);
   });
@@ -189,19 +189,21 @@ void SamplingArguments::add_to(CommandLine& line) {
   });
 }
 
-SamplingOptions SamplingArguments::resolve(int vocab_size) const {
+SamplingOptions SamplingArguments::resolve(const CheckpointSummary& model) const {
+  const SamplingDefaults& own = model.sampling;
   SamplingOptions options;
-  options.temperature = temperature.value_or(options.temperature);
-  options.top_k = top_k.value_or(options.top_k);
-  options.top_p = top_p.value_or(options.top_p);
-  options.min_p = min_p.value_or(options.min_p);
-  options.repetition_penalty = repetition_penalty.value_or(options.repetition_penalty);
+  if (own.temperature || own.top_p || own.min_p || own.top_k || own.repetition_penalty) options.temperature = options.top_p = 1;
+  options.temperature = temperature.value_or(own.temperature.value_or(options.temperature));
+  options.top_k = top_k.value_or(own.top_k.value_or(options.top_k));
+  options.top_p = top_p.value_or(own.top_p.value_or(options.top_p));
+  options.min_p = min_p.value_or(own.min_p.value_or(options.min_p));
+  options.repetition_penalty = repetition_penalty.value_or(own.repetition_penalty.value_or(options.repetition_penalty));
   options.presence_penalty = presence_penalty.value_or(options.presence_penalty);
   options.frequency_penalty = frequency_penalty.value_or(options.frequency_penalty);
   options.logit_bias = logit_bias;
   for (const auto& [id, bias] : logit_bias) {
-    if (id >= vocab_size)
-      refuse("--logit-bias", fmt::format("a token id from 0 to {}", vocab_size - 1), std::to_string(id));
+    if (id >= model.vocab_size)
+      refuse("--logit-bias", fmt::format("a token id from 0 to {}", model.vocab_size - 1), std::to_string(id));
   }
   // 32 bits are enough to tell replies apart and short enough to type again.
   options.seed = seed ? *seed : options.temperature > 0 ? std::random_device{}() : 0;

@@ -67,8 +67,9 @@ struct SamplingArguments {
   std::optional<int> logprobs;  // alternatives reported with every token
 
   void add_to(CommandLine& line);
-  // Fills in the defaults and, unless greedy or given, draws a seed. Logit biases were checked against `vocab_size`.
-  SamplingOptions resolve(int vocab_size) const;
+  // What was not given is the model's own default where it has any, else SamplingOptions'. Draws a seed unless one was
+  // given or nothing is drawn. Throws for a logit bias outside the vocabulary.
+  SamplingOptions resolve(const CheckpointSummary& model) const;
   bool seed_was_drawn(const SamplingOptions& resolved) const { return !seed && resolved.temperature > 0; }
 };
 

@@ -20,6 +20,13 @@ std::string refusal(const std::vector<std::string>& arguments, SamplingArguments
   return "";
 }
 
+// A model with 100 tokens that recommends nothing.
+CheckpointSummary plain_model() {
+  CheckpointSummary model;
+  model.vocab_size = 100;
+  return model;
+}
+
 SamplingArguments accepted(const std::vector<std::string>& arguments) {
   SamplingArguments options;
   EXPECT_EQ(refusal(arguments, options), "");
@@ -55,7 +62,7 @@ TEST(Options, ValuesAreTaken) {
   EXPECT_EQ(options.stop.texts, (std::vector<std::string>{"a", "[b]", "--x"}));
   EXPECT_TRUE(options.stop.ignore_end);
   EXPECT_EQ(options.logprobs, 3);
-  const SamplingOptions resolved = options.resolve(100);
+  const SamplingOptions resolved = options.resolve(plain_model());
   EXPECT_EQ(resolved.temperature, 0.5F);
   EXPECT_EQ(resolved.top_k, 7);
   EXPECT_EQ(resolved.top_p, 1);
@@ -67,18 +74,33 @@ TEST(Options, ValuesAreTaken) {
 
 TEST(Options, DefaultsAreTheDocumentedOnesAndTheSeedIsDrawn) {
   const SamplingArguments options = accepted({});
-  const SamplingOptions resolved = options.resolve(100);
+  const SamplingOptions resolved = options.resolve(plain_model());
   EXPECT_EQ(resolved.temperature, 0.8F);
   EXPECT_EQ(resolved.top_p, 0.95F);
   EXPECT_TRUE(options.seed_was_drawn(resolved));
-  EXPECT_NE(resolved.seed, options.resolve(100).seed);
-  EXPECT_FALSE(options.seed_was_drawn(accepted({"--temperature", "0"}).resolve(100)));
+  EXPECT_NE(resolved.seed, options.resolve(plain_model()).seed);
+  EXPECT_FALSE(options.seed_was_drawn(accepted({"--temperature", "0"}).resolve(plain_model())));
+}
+
+TEST(Options, TheModelsOwnDefaultsComeFirstAndWhatIsGivenBeforeThem) {
+  CheckpointSummary model = plain_model();
+  model.sampling.temperature = 0.3F;
+  model.sampling.top_k = 40;
+  const SamplingOptions own = accepted({}).resolve(model);
+  EXPECT_EQ(own.temperature, 0.3F);
+  EXPECT_EQ(own.top_k, 40);
+  EXPECT_EQ(own.top_p, 1);
+  const SamplingOptions given = accepted({"--temperature", "0", "--top-k", "0"}).resolve(model);
+  EXPECT_EQ(given.temperature, 0);
+  EXPECT_EQ(given.top_k, 0);
 }
 
 TEST(Options, ABiasOutsideTheVocabularyIsRefused) {
   const SamplingArguments options = accepted({"--logit-bias", "100=1"});
-  EXPECT_THROW(options.resolve(100), Error);
-  EXPECT_NO_THROW(options.resolve(101));
+  EXPECT_THROW(options.resolve(plain_model()), Error);
+  CheckpointSummary larger = plain_model();
+  larger.vocab_size = 101;
+  EXPECT_NO_THROW(options.resolve(larger));
 }
 
 TEST(Options, AnOptionGivenTwiceOrUnknownIsRefused) {

@@ -83,7 +83,7 @@ int run_command(Arguments arguments) {
   const PromptForm form = prompt_form(*checkpoint, options.raw);
   Request request;
   request.prompt = prompt_ids(*checkpoint, form, options.system, prompt_text(options.prompt));
-  request.sampling = options.sampling.resolve(tokenizer.vocab_size());
+  request.sampling = options.sampling.resolve(checkpoint->summary());
   request.stop = options.sampling.stop;
   request.log_probabilities = options.sampling.logprobs.has_value();
   request.num_alternatives = options.sampling.logprobs.value_or(0);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct TensorTypeSummary {
   std::uint64_t bytes = 0;
 };
 
+// How the checkpoint's makers want replies drawn; what it does not say is empty.
+struct SamplingDefaults {
+  std::optional<float> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int> top_k;
+};
+
 struct CheckpointSummary {
   std::string file_format;  // "GGUF v3"
   std::string family;       // "llama"
@@ -32,6 +39,7 @@ struct CheckpointSummary {
   std::uint64_t cache_bytes_per_position = 0;  // at the default cache format
   std::uint64_t weights_bytes = 0;
   std::vector<TensorTypeSummary> tensor_types;
+  SamplingDefaults sampling;
 };
 
 class Checkpoint {

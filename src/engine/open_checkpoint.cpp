@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "couplet/error.h"
+#include "engine/request_check.h"
 #include "model/families/family.h"
 #include "model/forward.h"
 #include "text/load.h"
@@ -25,6 +27,23 @@ std::vector<TensorTypeSummary> summarize_tensors(const formats::CheckpointFile& 
     if (entry.count > 0) present.push_back(entry);
   std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return present;
+}
+
+SamplingDefaults read_sampling_defaults(const formats::CheckpointFile& file, int vocab_size) {
+  SamplingDefaults defaults;
+  SamplingOptions checked;
+  const auto read = [&](const char* key, std::optional<float>& target, float& option) {
+    if (const auto value = file.get_float(key)) target = option = static_cast<float>(*value);
+  };
+  read("general.sampling.temp", defaults.temperature, checked.temperature);
+  read("general.sampling.top_p", defaults.top_p, checked.top_p);
+  read("general.sampling.min_p", defaults.min_p, checked.min_p);
+  read("general.sampling.penalty_repeat", defaults.repetition_penalty, checked.repetition_penalty);
+  if (const auto top_k = file.get_uint("general.sampling.top_k"))
+    defaults.top_k = static_cast<int>(std::min<std::uint64_t>(*top_k, std::numeric_limits<int>::max()));
+  if (const std::string refusal = check(checked, {}, vocab_size); !refusal.empty())
+    throw Error(ErrorKind::format, "[gguf] general.sampling: " + refusal);
+  return defaults;
 }
 
 CheckpointSummary summarize(const formats::CheckpointFile& file, const model::ModelConfig& config) {
@@ -49,6 +68,7 @@ CheckpointSummary summarize(const formats::CheckpointFile& file, const model::Mo
   const std::size_t page_bytes = model::cache_shape(config, cache::CacheFormat::f16).page_bytes();
   s.cache_bytes_per_position = page_bytes / kernels::kPagePositions;
   s.tensor_types = summarize_tensors(file);
+  s.sampling = read_sampling_defaults(file, s.vocab_size);
   return s;
 }
 

@@ -114,7 +114,7 @@ class Inspect(Case):
     def test_the_page_for_people(self):
         for name in (SMOL, GEMMA):
             rows = self.done("inspect", name).lines()
-            for word in ("name", "file", "family", "layers", "attention", "context", "tensors", "tokenizer", "template", "memory"):
+            for word in ("name", "file", "family", "layers", "attention", "context", "tensors", "tokenizer", "template", "sampling", "memory"):
                 self.assertTrue(any(row.startswith(word) for row in rows), word)
 
 
