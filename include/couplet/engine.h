@@ -30,7 +30,7 @@ struct EngineOptions {
   int chunk_rows = 512;      // prompt rows run in one step, over all sequences
   int max_sequences = 16;    // running at once; more wait
   std::uint64_t cache_bytes = 0;  // of the page pool; 0: room for a few full contexts, within free memory
-  std::string kernels;       // "": the best level this machine has, or COUPLET_KERNELS; else exactly this one
+  std::string kernels = "";  // "": the best level this machine has, or COUPLET_KERNELS; else exactly this one
 };
 
 // What was decided at load.
