@@ -84,7 +84,8 @@ void CommandLine::positionals(const std::string& name, std::vector<std::string>&
   app_.add_option(name, [&targets](const CLI::results_t& texts) { return targets = texts, true; }, help)
       ->type_name("")
       ->required()
-      ->expected(1, -1);
+      ->expected(1, -1)
+      ->allow_extra_args();  // CLI11 gives a positional no more than the minimum without it
 }
 
 void CommandLine::integer(const std::string& names, int& target, int least, int greatest, const std::string& help) {
