@@ -1,0 +1,143 @@
+// Metadata that lies: each is refused in one line that names the key.
+
+#include "model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+
+#include "couplet/error.h"
+#include "formats/gguf_builder.h"
+#include "model/families/family.h"
+
+namespace couplet::model {
+namespace {
+
+// The metadata of a sound small llama, with some keys put in another way or left out.
+struct Metadata {
+  std::string family = "llama";
+  std::optional<std::uint64_t> block_count = 2, embedding_length = 96, feed_forward_length = 160, head_count = 6,
+                               head_count_kv = 2, context_length = 128, key_length, value_length, rope_dims;
+  std::optional<float> epsilon = 1e-5F;
+  std::uint64_t vocab_size = 8;
+  std::function<void(formats::GgufBuilder&)> more = [](formats::GgufBuilder&) {};
+
+  std::vector<std::byte> build() const {
+    formats::GgufBuilder gguf;
+    gguf.add("general.architecture", family);
+    const auto add = [&](const char* key, std::optional<std::uint64_t> value) {
+      if (value) gguf.add(family + "." + key, *value);
+    };
+    add("block_count", block_count);
+    add("embedding_length", embedding_length);
+    add("feed_forward_length", feed_forward_length);
+    add("attention.head_count", head_count);
+    add("attention.head_count_kv", head_count_kv);
+    add("context_length", context_length);
+    add("attention.key_length", key_length);
+    add("attention.value_length", value_length);
+    add("rope.dimension_count", rope_dims);
+    if (epsilon) gguf.add(family + ".attention.layer_norm_rms_epsilon", *epsilon);
+    more(gguf);
+    if (vocab_size > 0) gguf.add_tensor("token_embd.weight", formats::TensorType::f32, {96, vocab_size});
+    return gguf.build();
+  }
+};
+
+std::string refusal(const Metadata& metadata) {
+  const std::vector<std::byte> bytes = metadata.build();
+  const auto file = formats::CheckpointFile::parse(bytes);
+  try {
+    read_config(*file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Config, ReadsWhatIsThere) {
+  const std::vector<std::byte> bytes = Metadata().build();
+  const auto file = formats::CheckpointFile::parse(bytes);
+  const ModelConfig config = read_config(*file);
+  EXPECT_EQ(config.head_dim, 16);
+  EXPECT_EQ(config.q_size(), 96);
+  EXPECT_EQ(config.kv_size(), 32);
+  EXPECT_EQ(config.vocab_size, 8);
+  EXPECT_EQ(config.rope_dims, 16);
+  EXPECT_EQ(config.attention_scale, 0.25F);
+  ASSERT_EQ(config.rope_thetas.size(), 1U);
+  EXPECT_EQ(config.rope_thetas[0], 10000.0);
+}
+
+TEST(Config, GemmaTakesItsHeadSizeByKeyAndItsWindowsByPattern) {
+  Metadata m;
+  m.family = "gemma3";
+  m.block_count = 13;
+  m.key_length = m.value_length = 40;
+  m.more = [](formats::GgufBuilder& gguf) { gguf.add("gemma3.attention.sliding_window", std::uint32_t{24}); };
+  const std::vector<std::byte> bytes = m.build();
+  const ModelConfig config = read_config(*formats::CheckpointFile::parse(bytes));
+  EXPECT_EQ(config.head_dim, 40);
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const bool global = i == 5 || i == 11;
+    EXPECT_EQ(config.layers[i].window, global ? 0 : 24) << i;
+    EXPECT_EQ(config.rope_thetas[static_cast<std::size_t>(config.layers[i].rope_table)], global ? 1e6 : 1e4) << i;
+  }
+}
+
+struct Lie {
+  const char* name;
+  std::function<void(Metadata&)> tell;
+  const char* expected;  // in the message
+};
+
+class ConfigLie : public ::testing::TestWithParam<Lie> {};
+
+TEST_P(ConfigLie, IsRefusedByName) {
+  Metadata metadata;
+  GetParam().tell(metadata);
+  const std::string message = refusal(metadata);
+  EXPECT_NE(message.find(GetParam().expected), std::string::npos) << "got: " << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+const Lie kLies[] = {
+    {"no_blocks", [](Metadata& m) { m.block_count = 0; },
+     "\"llama.block_count\": expected a whole number from 1 to 1024, file says 0"},
+    {"blocks_2_31", [](Metadata& m) { m.block_count = 1ULL << 31; }, "\"llama.block_count\""},
+    {"blocks_2_63", [](Metadata& m) { m.block_count = 1ULL << 63; }, "\"llama.block_count\""},
+    {"blocks_missing", [](Metadata& m) { m.block_count.reset(); }, "\"llama.block_count\": expected a whole number"},
+    {"blocks_a_string",
+     [](Metadata& m) {
+       m.block_count.reset();
+       m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.block_count", "two"); };
+     },
+     "llama.block_count"},
+    {"no_heads", [](Metadata& m) { m.head_count = 0; }, "\"llama.attention.head_count\""},
+    {"kv_heads_4_of_6", [](Metadata& m) { m.head_count_kv = 4; },
+     "\"llama.attention.head_count_kv\": expected a divisor of the 6 heads, file says 4"},
+    {"kv_heads_0", [](Metadata& m) { m.head_count_kv = 0; }, "\"llama.attention.head_count_kv\""},
+    {"heads_do_not_divide", [](Metadata& m) { m.head_count = m.head_count_kv = 7; }, "\"llama.attention.head_count\""},
+    {"odd_rope", [](Metadata& m) { m.rope_dims = 15; }, "\"llama.rope.dimension_count\": expected an even number"},
+    {"rope_wider_than_a_head", [](Metadata& m) { m.rope_dims = 18; }, "\"llama.rope.dimension_count\""},
+    {"values_of_another_size", [](Metadata& m) { m.value_length = 8; }, "\"llama.attention.value_length\""},
+    {"head_size_0", [](Metadata& m) { m.key_length = 0; }, "\"llama.attention.key_length\""},
+    {"no_context", [](Metadata& m) { m.context_length = 0; }, "\"llama.context_length\""},
+    {"epsilon_not_a_number", [](Metadata& m) { m.epsilon = std::numeric_limits<float>::quiet_NaN(); },
+     "\"llama.attention.layer_norm_rms_epsilon\""},
+    {"epsilon_negative", [](Metadata& m) { m.epsilon = -1.0F; }, "\"llama.attention.layer_norm_rms_epsilon\""},
+    {"no_embeddings", [](Metadata& m) { m.vocab_size = 0; }, "\"token_embd.weight\""},
+    {"unknown_family", [](Metadata& m) { m.family = "mamba"; }, "family \"mamba\" is not built in; this engine runs: llama, gemma3"},
+    {"rope_scaling",
+     [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.rope.scaling.type", "foo"); }; },
+     "\"llama.rope.scaling.type\": rope scaling \"foo\" is not built in"},
+    {"rope_base_0", [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.rope.freq_base", 0.0F); }; },
+     "\"llama.rope.freq_base\""},
+};
+
+INSTANTIATE_TEST_SUITE_P(Lies, ConfigLie, ::testing::ValuesIn(kLies),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace couplet::model
