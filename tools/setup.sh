@@ -8,7 +8,7 @@ build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-
 run="$build python3 python3-pip ca-certificates" # couplet pull runs pip
 case "${1:-}" in
   run) packages=$run ;;
-  test) packages="$run libgtest-dev librapidcheck-dev" ;;
+  test) packages="$run libgtest-dev librapidcheck-dev clang-19" ;;
   fuzz) packages="$build clang-19 libclang-rt-19-dev" ;;
   *) echo "usage: tools/setup.sh run|test|fuzz" >&2; exit 2 ;;
 esac

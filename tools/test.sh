@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/test.sh: every test there is, in three builds: release (all of them, on the real models), dev (ASan, UBSan,
-# warnings are errors; unit tests) and tsan (what runs threads). Goes on after a failure, and ends with one line.
+# tools/test.sh: every test there is, in release (all of them, on the real models), dev (ASan, UBSan,
+# warnings are errors; unit tests), tsan (what runs threads), and clang (the same bits as g++). Goes on after a failure, and ends with one line.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
@@ -61,6 +61,8 @@ step "release: all tests" run_ctest release
 step "dev: build" tools/build.sh --tests dev && step "dev: unit tests under ASan and UBSan" run_ctest dev
 step "tsan: build" tools/build.sh --tests tsan base_test cache_test engine_test &&
   step "tsan: what runs threads" run_ctest tsan
+step "clang: build" tools/build.sh clang couplet &&
+  step "clang: the same hashes" python3 tests/golden/score_hashes_test.py build/clang/couplet --quick
 step "split_k: build" tools/build.sh --tests split_k property_test &&
   step "split_k: a broken numerics contract is seen" must_fail build/split_k/tests/property/property_test
 
