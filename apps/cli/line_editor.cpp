@@ -1,10 +1,12 @@
 #include "line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cwchar>
 #include <iostream>
@@ -23,14 +25,31 @@ char* prompt_of(EditLine* editor) {
   return static_cast<std::string*>(self)->data();
 }
 
+// Waits for input; false: Ctrl-C came. It is let in only while waiting, so none is missed just before.
+bool wait_for_input() {
+  sigset_t interrupt, before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  int ready = 0;
+  while (!InterruptScope::interrupted() && ready <= 0) {
+    ready = ::ppoll(&input, 1, nullptr, &before);
+    if (ready < 0 && errno != EINTR) break;  // reading will say why
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return !InterruptScope::interrupted();
+}
+
 // As libedit's own, but Ctrl-C ends the line: libedit would go on reading once.
 int read_character(EditLine*, wchar_t* character) {
   std::mbstate_t state{};
   for (;;) {
+    if (!wait_for_input()) return -1;
     char byte = 0;
     const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
     if (count == 0) return 0;
-    if (count < 0 && errno == EINTR && !InterruptScope::interrupted()) continue;
+    if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -1;
     const std::size_t used = std::mbrtowc(character, &byte, 1, &state);
     if (used <= 1) return 1;

@@ -87,8 +87,9 @@ class OnATerminal(Case):
         terminal = Terminal("chat", SMOL, *GREEDY)
         place = terminal.wait_for("> ")
         terminal.send("“日本” 😊\n")
-        terminal.wait_for(r"prompt tokens", place)
+        place = terminal.wait_for(r"prompt tokens", place)
         self.assertIn("“日本” 😊", terminal.text())
+        terminal.wait_for("> ", place)
         terminal.send("\x04")
         self.assertEqual(terminal.status(), DONE)
 
