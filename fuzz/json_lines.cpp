@@ -1,5 +1,5 @@
-// The JSON lines of score, tokenize and template: any bytes give a value or an Error, and what is accepted holds no id
-// outside the vocabulary.
+// The JSON lines of score, tokenize and template: any bytes give a value or an Error, and what is accepted
+// holds no id outside the vocabulary.
 
 #include <cstddef>
 #include <cstdint>

@@ -131,21 +131,25 @@ Json to_json(const Row& row, const EngineInfo& info, const MachinePeaks& peaks) 
 }
 
 void show(const Row& row, const MachinePeaks& peaks) {
-  print(fmt::format("{:<8} {:>6} {:>6} {:>12.1f} {:>9.1f} {:>9.1f} {:>11} {:>10}\n", name(row.what), row.n, row.batch,
-                    row.cost.tokens_per_s(), row.cost.operations_per_s() / 1e9, row.cost.bytes_per_s() / 1e9,
-                    percent(row.cost.of_compute_peak(peaks)), percent(row.cost.of_memory_peak(peaks))));
+  print(fmt::format("{:<8} {:>6} {:>6} {:>12.1f} {:>9.1f} {:>9.1f} {:>11} {:>10}\n", name(row.what), row.n,
+                    row.batch, row.cost.tokens_per_s(), row.cost.operations_per_s() / 1e9,
+                    row.cost.bytes_per_s() / 1e9, percent(row.cost.of_compute_peak(peaks)),
+                    percent(row.cost.of_memory_peak(peaks))));
 }
 
 std::string describe(const EngineInfo& info, const MachinePeaks& peaks) {
-  return fmt::format("{} kernels, {} threads, precision {}; peaks: int8 {:.0f} G/s, float {:.0f} G/s, reading {} at {:.1f} GB/s",
-                     info.kernels, info.num_threads, name(info.precision), peaks.int8_operations_per_s / 1e9,
-                     peaks.float_operations_per_s / 1e9, amount(info.weights_bytes), peaks.read_bytes_per_s / 1e9);
+  return fmt::format(
+      "{} kernels, {} threads, precision {}; peaks: int8 {:.0f} G/s, float {:.0f} G/s, reading {} at {:.1f} "
+      "GB/s",
+      info.kernels, info.num_threads, name(info.precision), peaks.int8_operations_per_s / 1e9,
+      peaks.float_operations_per_s / 1e9, amount(info.weights_bytes), peaks.read_bytes_per_s / 1e9);
 }
 
 void show_head(const EngineInfo& info, const MachinePeaks& peaks) {
   print(describe(info, peaks) + "\n\n");
-  print(bold(fmt::format("{:<8} {:>6} {:>6} {:>12} {:>9} {:>9} {:>11} {:>10}", "what", "n", "batch", "tokens_per_s",
-                         "gflops", "GB/s", "of compute", "of memory")) + "\n");
+  print(bold(fmt::format("{:<8} {:>6} {:>6} {:>12} {:>9} {:>9} {:>11} {:>10}", "what", "n", "batch",
+                         "tokens_per_s", "gflops", "GB/s", "of compute", "of memory")) +
+        "\n");
 }
 
 }  // namespace
@@ -160,7 +164,8 @@ int bench_command(Arguments arguments) {
   engine_options.max_sequences = batch;
   // Room for all sequences of a batch and for what the prefix cache keeps of the one before.
   constexpr std::uint64_t kPage = 16;
-  engine_options.cache_bytes = 2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage) *
+  engine_options.cache_bytes = 2 * static_cast<std::uint64_t>(batch) *
+                               (static_cast<std::uint64_t>(longest) + kPage) *
                                checkpoint->summary().cache_bytes_per_position;
   if (engine_options.context == 0) engine_options.context = std::max(longest, 1);
   const auto engine = load_engine(checkpoint, engine_options);

@@ -1,5 +1,5 @@
-// couplet chat: a conversation. The whole of it is the prompt of each turn; what the prefix cache knows is not computed
-// again.
+// couplet chat: a conversation. The whole of it is the prompt of each turn; what the prefix cache knows is
+// not computed again.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,8 @@ struct ChatOptions {
 };
 
 bool read_options(Arguments arguments, ChatOptions& options) {
-  CommandLine line("chat", "A conversation. /help lists its commands; Ctrl-C stops a reply, Ctrl-D ends the program.");
+  CommandLine line(
+      "chat", "A conversation. /help lists its commands; Ctrl-C stops a reply, Ctrl-D ends the program.");
   options.common.add_to(line);
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
   options.sampling.add_to(line);
@@ -34,7 +35,9 @@ bool read_options(Arguments arguments, ChatOptions& options) {
 class Conversation {
  public:
   Conversation(Engine& engine, const ChatOptions& options)
-      : engine_(&engine), options_(&options), sampling_(options.sampling.resolve(engine.checkpoint().summary())) {
+      : engine_(&engine),
+        options_(&options),
+        sampling_(options.sampling.resolve(engine.checkpoint().summary())) {
     clear();
   }
 
@@ -52,7 +55,8 @@ class Conversation {
     request.sampling = sampling_;
     request.stop = options_->sampling.stop;
     try {
-      request.prompt = chat_prompt(engine_->checkpoint(), Json{{"messages", messages_}, {"add_generation_prompt", true}}.dump());
+      request.prompt = chat_prompt(engine_->checkpoint(),
+                                   Json{{"messages", messages_}, {"add_generation_prompt", true}}.dump());
       check_room(request.prompt.size());
       add("assistant", reply(std::move(request)));
     } catch (const Error& error) {
@@ -62,14 +66,17 @@ class Conversation {
   }
 
  private:
-  void add(std::string_view role, std::string_view text) { messages_.push_back({{"role", role}, {"content", text}}); }
+  void add(std::string_view role, std::string_view text) {
+    messages_.push_back({{"role", role}, {"content", text}});
+  }
 
   void check_room(std::size_t prompt_size) const {
     const auto context = static_cast<std::size_t>(engine_->info().context);
     if (prompt_size < context) return;
-    throw Error(ErrorKind::resource, fmt::format("the context is full: the conversation has {} tokens, the context holds "
-                                                 "{}; /clear begins a new one",
-                                                 grouped(prompt_size), grouped(context)));
+    throw Error(ErrorKind::resource,
+                fmt::format("the context is full: the conversation has {} tokens, the context holds "
+                            "{}; /clear begins a new one",
+                            grouped(prompt_size), grouped(context)));
   }
 
   std::string reply(Request request) {
@@ -80,13 +87,15 @@ class Conversation {
       flush();
     });
     if (json) {
-      print(dump_line({{"text", reply.text}, {"stop", name(reply.stop)}, {"figures", to_json(reply.figures)}}));
+      print(
+          dump_line({{"text", reply.text}, {"stop", name(reply.stop)}, {"figures", to_json(reply.figures)}}));
     } else {
       print("\n");
     }
     flush();
     note(figures_line(reply));
-    if (reply.stop == StopReason::context_full) note("the context is full: the next turn will not fit; /clear begins a new one");
+    if (reply.stop == StopReason::context_full)
+      note("the context is full: the next turn will not fit; /clear begins a new one");
     return reply.text;
   }
 
@@ -110,10 +119,12 @@ int chat_command(Arguments arguments) {
   const auto checkpoint = open_checkpoint(options.common);
   if (checkpoint->chat_template() == nullptr)
     throw Error(ErrorKind::template_failed,
-                "[chat] this model has no chat template, so it knows no turns: couplet run completes raw text with it");
+                "[chat] this model has no chat template, so it knows no turns: couplet run completes raw "
+                "text with it");
   const auto engine = load_engine(checkpoint, options.common.engine);
   Conversation conversation(*engine, options);
-  if (options.sampling.seed_was_drawn(conversation.sampling())) note(fmt::format("seed {}", conversation.sampling().seed));
+  if (options.sampling.seed_was_drawn(conversation.sampling()))
+    note(fmt::format("seed {}", conversation.sampling().seed));
   LineEditor editor("> ");
   while (const std::optional<std::string> line = editor.next()) {
     if (line->empty()) continue;

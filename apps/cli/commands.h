@@ -1,5 +1,6 @@
 #pragma once
-// The subcommands, one file each. Each reads its own arguments and returns the exit status; what can't be done is thrown.
+// The subcommands, one file each. Each reads its own arguments and returns the exit status; what can't be
+// done is thrown.
 
 #include "options.h"
 

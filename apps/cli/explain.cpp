@@ -27,12 +27,15 @@ struct ExplainOptions {
 };
 
 bool read_options(Arguments arguments, ExplainOptions& options) {
-  CommandLine line("explain", "Runs one prompt and shows what prefill and decode do; every figure is measured.");
+  CommandLine line("explain",
+                   "Runs one prompt and shows what prefill and decode do; every figure is measured.");
   options.common.add_to(line);
-  line.positional("PROMPT", options.prompt, "The prompt; - or none reads standard input, less a newline at its end");
+  line.positional("PROMPT", options.prompt,
+                  "The prompt; - or none reads standard input, less a newline at its end");
   line.flag("--raw", options.raw, "Complete the text as it stands, without the chat template");
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
-  line.integer("--alternatives", options.alternatives, 1, kMaxAlternatives, "Tokens shown of a distribution; default: 5");
+  line.integer("--alternatives", options.alternatives, 1, kMaxAlternatives,
+               "Tokens shown of a distribution; default: 5");
   options.sampling.add_to(line);
   return line.parse(arguments);
 }
@@ -82,8 +85,11 @@ Json to_json(const Engine& engine, const Explanation& e) {
     json["prompt"].push_back({{"id", e.prompt[n]},
                               {"text", token_text(tokenizer, e.prompt[n])},
                               {"own", n >= e.own_begin && n < e.own_end}});
-  json["sampling"] = {{"temperature", e.sampling.temperature}, {"top_p", e.sampling.top_p}, {"top_k", e.sampling.top_k},
-                      {"min_p", e.sampling.min_p}, {"seed", e.sampling.seed}};
+  json["sampling"] = {{"temperature", e.sampling.temperature},
+                      {"top_p", e.sampling.top_p},
+                      {"top_k", e.sampling.top_k},
+                      {"min_p", e.sampling.min_p},
+                      {"seed", e.sampling.seed}};
   json["machine"] = {{"kernels", engine.info().kernels},
                      {"threads", engine.info().num_threads},
                      {"int8_operations_per_s", e.peaks.int8_operations_per_s},

@@ -13,12 +13,12 @@ namespace couplet::cli {
 namespace {
 
 constexpr int kIndent = 10;
-constexpr int kGreatestWidth = 120;      // longer lines are hard to read
-constexpr std::size_t kFirstRows = 24;   // of a long reply's decode steps
+constexpr int kGreatestWidth = 120;     // longer lines are hard to read
+constexpr std::size_t kFirstRows = 24;  // of a long reply's decode steps
 constexpr std::size_t kLastRows = 8;
-constexpr std::size_t kPromptRows = 8;    // of a long prompt's pieces
+constexpr std::size_t kPromptRows = 8;  // of a long prompt's pieces
 constexpr int kTokenWidth = 10, kOthersWidth = 16, kLeastReplyWidth = 8;
-constexpr int kComfortable = 80;          // columns; on fewer the other candidates get fewer
+constexpr int kComfortable = 80;  // columns; on fewer the other candidates get fewer
 
 std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
@@ -64,8 +64,10 @@ void find_own_tokens(const Tokenizer& tokenizer, std::string_view text, Explanat
   }
   if (begin == std::string::npos) return;
   const std::size_t end = begin + text.size();
-  explanation.own_begin = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
-  explanation.own_end = static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), end) - ends.begin()) + 1;
+  explanation.own_begin =
+      static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+  explanation.own_end =
+      static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), end) - ends.begin()) + 1;
 }
 
 ExplainView::ExplainView(const Engine& engine, const Explanation& explanation)
@@ -74,16 +76,20 @@ ExplainView::ExplainView(const Engine& engine, const Explanation& explanation)
       explanation_(&explanation),
       width_(std::min(line_width(), kGreatestWidth)) {}
 
-void ExplainView::line(std::string_view text) const { print(std::string(kIndent, ' ') + std::string(text) + "\n"); }
+void ExplainView::line(std::string_view text) const {
+  print(std::string(kIndent, ' ') + std::string(text) + "\n");
+}
 
 void ExplainView::show_prompt() const {
   const Explanation& e = *explanation_;
   const std::size_t own = e.own_end - e.own_begin, added = e.prompt.size() - own;
   std::string text = count(e.prompt.size(), "token", "tokens");
   if (own > 0) text += fmt::format(": {} {} yours", grouped(own), own == 1 ? "is" : "are");
-  if (own > 0 && added > 0 && !e.templated) text += fmt::format(", {} marks the beginning of a text", grouped(added));
+  if (own > 0 && added > 0 && !e.templated)
+    text += fmt::format(", {} marks the beginning of a text", grouped(added));
   if (own > 0 && added > 0 && e.templated)
-    text += fmt::format(", {} come from the chat template{}", grouped(added), e.has_system ? " and the system prompt" : "");
+    text += fmt::format(", {} come from the chat template{}", grouped(added),
+                        e.has_system ? " and the system prompt" : "");
   print(heading("PROMPT") + text + "\n");
   const std::size_t begin = own > 0 ? e.own_begin : 0, end = own > 0 ? e.own_end : e.prompt.size();
   show_pieces(std::span(e.prompt).subspan(begin, end - begin));
@@ -111,11 +117,13 @@ void ExplainView::show_prefill() const {
   const Explanation& e = *explanation_;
   const StageCost& cost = e.prefill;
   const std::string passes = cost.steps == 1 ? "one pass" : fmt::format("{} passes", cost.steps);
-  const std::string what = fmt::format("{} in {}, each seeing those before it", count(cost.rows, "position", "positions"), passes);
+  const std::string what =
+      fmt::format("{} in {}, each seeing those before it", count(cost.rows, "position", "positions"), passes);
   print(heading("PREFILL") + spread(what, milliseconds(cost.ms), width_ - kIndent) + "\n");
-  const std::string work = fmt::format(
-      "weights read {} ({}), {} operations, {} a byte:", cost.steps == 1 ? "once" : fmt::format("{} times", cost.steps),
-      amount(cost.weights_bytes), operations(static_cast<double>(cost.operations())), per_byte(cost.operations_per_byte()));
+  const std::string work =
+      fmt::format("weights read {} ({}), {} operations, {} a byte:",
+                  cost.steps == 1 ? "once" : fmt::format("{} times", cost.steps), amount(cost.weights_bytes),
+                  operations(static_cast<double>(cost.operations())), per_byte(cost.operations_per_byte()));
   const std::string limit = cost.bound_by_arithmetic(e.peaks) ? "bound by arithmetic" : "bound by memory";
   const bool fits = display_width(work) + display_width(limit) + 1 <= width_ - kIndent;
   line(work + (fits ? " " + limit : ""));
@@ -137,7 +145,8 @@ void ExplainView::show_distribution() const {
   constexpr int kNameWidth = 20;
   const int bar_width = std::max(width_ - kIndent - kNameWidth - 14, 0);
   double rest = 1, greatest = 0;
-  for (const Alternative& one : first.alternatives) greatest = std::max(greatest, std::exp(double{one.log_probability}));
+  for (const Alternative& one : first.alternatives)
+    greatest = std::max(greatest, std::exp(double{one.log_probability}));
   for (const Alternative& one : first.alternatives) {
     const double p = std::exp(double{one.log_probability});
     rest -= p;
@@ -145,22 +154,25 @@ void ExplainView::show_distribution() const {
     line(fmt::format("  {} {:>8}  {}", fit(out_text(one.id), kNameWidth), percent(p), bars));
   }
   const std::size_t others = vocab_size - first.alternatives.size();
-  line(fmt::format("  {} {:>8}  entropy {:.1f} bits", fit(fmt::format("({} others)", grouped(others)), kNameWidth),
-                   percent(std::max(rest, 0.0)), first.entropy / std::numbers::ln2));
+  line(fmt::format("  {} {:>8}  entropy {:.1f} bits",
+                   fit(fmt::format("({} others)", grouped(others)), kNameWidth), percent(std::max(rest, 0.0)),
+                   first.entropy / std::numbers::ln2));
 }
 
 void ExplainView::show_choice() const {
   const Explanation& e = *explanation_;
   const std::string after = fmt::format("first token after {}", milliseconds(e.reply.figures.ttft_ms));
   const std::string text = out_text(e.first.id);
-  const std::string chosen = is_end(*tokenizer_, e.first.id) ? "chosen: " + text : fmt::format("chosen: \"{}\"", text);
+  const std::string chosen =
+      is_end(*tokenizer_, e.first.id) ? "chosen: " + text : fmt::format("chosen: \"{}\"", text);
   if (e.sampling.temperature == 0) return line(spread(chosen + ", the best one", after, width_ - kIndent));
-  line(spread(fmt::format("{}, drawn from {}", chosen, count(e.first.num_kept, "candidate", "candidates")), after,
-              width_ - kIndent));
+  line(spread(fmt::format("{}, drawn from {}", chosen, count(e.first.num_kept, "candidate", "candidates")),
+              after, width_ - kIndent));
   line(fmt::format("        with {} at temperature {:g}, top-p {:g}{}{}, seed {}",
-                   percent(std::exp(double{e.first.shaped_log_probability})), e.sampling.temperature, e.sampling.top_p,
-                   e.sampling.top_k > 0 ? fmt::format(", top-k {}", e.sampling.top_k) : "",
-                   e.sampling.min_p > 0 ? fmt::format(", min-p {:g}", e.sampling.min_p) : "", e.sampling.seed));
+                   percent(std::exp(double{e.first.shaped_log_probability})), e.sampling.temperature,
+                   e.sampling.top_p, e.sampling.top_k > 0 ? fmt::format(", top-k {}", e.sampling.top_k) : "",
+                   e.sampling.min_p > 0 ? fmt::format(", min-p {:g}", e.sampling.min_p) : "",
+                   e.sampling.seed));
 }
 
 std::string ExplainView::out_text(TokenId id) const {
@@ -180,15 +192,17 @@ std::string ExplainView::others(const TokenChoice& choice, int width) const {
   return text;
 }
 
-int ExplainView::others_width() const { return std::clamp(kOthersWidth + width_ - kComfortable, 0, kOthersWidth); }
+int ExplainView::others_width() const {
+  return std::clamp(kOthersWidth + width_ - kComfortable, 0, kOthersWidth);
+}
 
 std::string ExplainView::step_row(std::string_view reply) const {
   const Explanation& e = *explanation_;
   const DecodeStep& step = e.steps.back();
-  const std::string row =
-      fmt::format("  {:>5}  {} {} {:>4.0f} %  {} {:>7}  ", e.steps.size(), fit(out_text(step.in), kTokenWidth),
-                  fit(out_text(step.choice.id), kTokenWidth), std::exp(double{step.choice.log_probability}) * 100,
-                  fit(others(step.choice, others_width()), others_width()), fmt::format("{:.1f}", step.ms));
+  const std::string row = fmt::format(
+      "  {:>5}  {} {} {:>4.0f} %  {} {:>7}  ", e.steps.size(), fit(out_text(step.in), kTokenWidth),
+      fit(out_text(step.choice.id), kTokenWidth), std::exp(double{step.choice.log_probability}) * 100,
+      fit(others(step.choice, others_width()), others_width()), fmt::format("{:.1f}", step.ms));
   const std::string shown = is_end(*tokenizer_, step.choice.id) ? "" : visible(reply);
   std::string line = row + fit_end(shown, std::max(width_ - display_width(row), kLeastReplyWidth));
   line.erase(line.find_last_not_of(' ') + 1);
@@ -200,7 +214,9 @@ void ExplainView::show_step(std::string_view reply) {
   if (number == 1) {
     print(heading("DECODE") + "one token a pass, each fed back\n");
     print(dim(fmt::format("  {:>5}  {} {} {:>6}  {} {:>7}  reply so far", "step", fit("in", kTokenWidth),
-                          fit("out", kTokenWidth), "p", fit(others_width() > 0 ? "others, %" : "", others_width()), "ms")) + "\n");
+                          fit("out", kTokenWidth), "p",
+                          fit(others_width() > 0 ? "others, %" : "", others_width()), "ms")) +
+          "\n");
   }
   // Only the end of the text is shown; making all of it visible in each step would take quadratic time.
   const auto tail = static_cast<std::size_t>(4 * width_);
@@ -222,7 +238,8 @@ void ExplainView::show_step(std::string_view reply) {
 
 void ExplainView::show_end() {
   const Explanation& e = *explanation_;
-  if (num_left_out_ > 0) print(dim(fmt::format("  {:>5}  {} left out here", "...", count(num_left_out_, "step", "steps"))) + "\n");
+  if (num_left_out_ > 0)
+    print(dim(fmt::format("  {:>5}  {} left out here", "...", count(num_left_out_, "step", "steps"))) + "\n");
   for (const std::string& row : held_rows_) print(row);
   const auto tokens = static_cast<std::uint64_t>(e.reply.figures.completion_tokens);
   line(fmt::format("stopped: {} after {}", describe(e.reply.stop), count(tokens, "token", "tokens")));
@@ -245,11 +262,14 @@ void ExplainView::show_comparison() const {
   const std::string passes = fmt::format("{} / {}", grouped(p.rows), p.steps);
   print(std::string(kNameWidth, ' ') + bold(fit("prefill", kColumnWidth)) + bold("decode") + "\n");
   row("what is known", "the whole prompt", "the prompt, the reply so far");
-  row("tokens / passes", passes, decode(fmt::format("{} / {}", grouped(d.rows), grouped(static_cast<std::uint64_t>(d.steps)))));
-  row("time", milliseconds(p.ms), decode(fmt::format("{}, {:.1f} a token", milliseconds(d.ms), d.ms / std::max(d.steps, 1))));
+  row("tokens / passes", passes,
+      decode(fmt::format("{} / {}", grouped(d.rows), grouped(static_cast<std::uint64_t>(d.steps)))));
+  row("time", milliseconds(p.ms),
+      decode(fmt::format("{}, {:.1f} a token", milliseconds(d.ms), d.ms / std::max(d.steps, 1))));
   row("tokens a second", rate(p.tokens_per_s()), decode(rate(d.tokens_per_s())));
   row("weights read", fmt::format("{} for {}", amount(p.weights_bytes), count(p.rows, "token", "tokens")),
-      decode(fmt::format("{} for each token", amount(d.weights_bytes / static_cast<std::uint64_t>(std::max(d.steps, 1))))));
+      decode(fmt::format("{} for each token",
+                         amount(d.weights_bytes / static_cast<std::uint64_t>(std::max(d.steps, 1))))));
   row("operations a byte", per_byte(p.operations_per_byte()), decode(per_byte(d.operations_per_byte())));
   row("bound by", bound(p, e.peaks), decode(bound(d, e.peaks)));
 }
@@ -257,11 +277,13 @@ void ExplainView::show_comparison() const {
 void ExplainView::show_roofline() const {
   const Explanation& e = *explanation_;
   std::vector<RooflinePoint> points = {{'P', e.prefill.operations_per_byte(), e.prefill.operations_per_s()}};
-  if (e.decode.steps > 0) points.push_back({'D', e.decode.operations_per_byte(), e.decode.operations_per_s()});
+  if (e.decode.steps > 0)
+    points.push_back({'D', e.decode.operations_per_byte(), e.decode.operations_per_s()});
   const Roof roof = {e.peaks.int8_operations_per_s, e.peaks.read_bytes_per_s};
   print(fmt::format("The machine's roof, measured: {:.0f} G op/s ({}, {}), memory {:.1f} GB/s\n",
                     roof.operations_per_s / 1e9, engine_->info().kernels,
-                    count(static_cast<std::uint64_t>(engine_->info().num_threads), "thread", "threads"), roof.bytes_per_s / 1e9));
+                    count(static_cast<std::uint64_t>(engine_->info().num_threads), "thread", "threads"),
+                    roof.bytes_per_s / 1e9));
   for (const std::string& row : draw_roofline(roof, points, width_)) print(row + "\n");
   print(fmt::format("         P prefill{}; nothing gets above / (memory) and - (arithmetic)\n",
                     e.decode.steps > 0 ? ", D decode" : ""));

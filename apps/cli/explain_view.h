@@ -1,5 +1,6 @@
 #pragma once
-// What `couplet explain` found out and how it looks as text. Every figure here was measured in the run that is shown.
+// What `couplet explain` found out and how it looks as text. Every figure here was measured in the run that
+// is shown.
 
 #include <cstdint>
 #include <deque>
@@ -34,16 +35,18 @@ struct Explanation {
   Reply reply;
 };
 
-// Marks the tokens that the user's own text became: those which its last occurrence in the prompt's text touches.
+// Marks the tokens that the user's own text became: those which its last occurrence in the prompt's text
+// touches.
 void find_own_tokens(const Tokenizer& tokenizer, std::string_view text, Explanation& explanation);
 
-// Prints part after part while the run goes on. A long reply's middle rows are left out, and how many is said.
+// Prints part after part while the run goes on. A long reply's middle rows are left out, and how many is
+// said.
 class ExplainView {
  public:
   ExplainView(const Engine& engine, const Explanation& explanation);
 
   void show_prompt() const;
-  void show_prefill() const;              // once its token is chosen
+  void show_prefill() const;               // once its token is chosen
   void show_step(std::string_view reply);  // the last of explanation.steps
   void show_end();                         // why it stopped, the comparison and the roofline
 

@@ -47,7 +47,8 @@ Reply generate(Engine& engine, Request request, const std::function<void(const S
       engine.cancel(submitted.id);
     }
     const std::span<const Event> events = engine.step();
-    const auto event = std::find_if(events.begin(), events.end(), [&](const Event& e) { return e.id == submitted.id; });
+    const auto event =
+        std::find_if(events.begin(), events.end(), [&](const Event& e) { return e.id == submitted.id; });
     const bool found = event != events.end();
     add_record(figures, engine.last_step(), submitted.id);
     if (found) {
@@ -74,29 +75,37 @@ bool is_end(const Tokenizer& tokenizer, TokenId id) {
 
 std::string describe(StopReason stop) {
   switch (stop) {
-    case StopReason::none: return "still running";
-    case StopReason::end_of_turn: return "the model ended its turn";
-    case StopReason::stop_text: return "a stop text was reached";
-    case StopReason::max_tokens: return "the token limit was reached";
-    case StopReason::context_full: return "the context is full";
-    case StopReason::cancelled: return "it was interrupted";
-    case StopReason::numeric_error: return "a value of the model was not finite";
-    case StopReason::cache_range: return "a key or value was beyond what the cache's format holds";
-    case StopReason::out_of_cache: return "the cache had no page left";
+    case StopReason::none:
+      return "still running";
+    case StopReason::end_of_turn:
+      return "the model ended its turn";
+    case StopReason::stop_text:
+      return "a stop text was reached";
+    case StopReason::max_tokens:
+      return "the token limit was reached";
+    case StopReason::context_full:
+      return "the context is full";
+    case StopReason::cancelled:
+      return "it was interrupted";
+    case StopReason::numeric_error:
+      return "a value of the model was not finite";
+    case StopReason::cache_range:
+      return "a key or value was beyond what the cache's format holds";
   }
   return "unknown";
 }
 
 bool is_failure(StopReason stop) {
-  return stop == StopReason::numeric_error || stop == StopReason::cache_range || stop == StopReason::out_of_cache;
+  return stop == StopReason::numeric_error || stop == StopReason::cache_range;
 }
 
 std::string figures_line(const Reply& reply) {
   const Figures& f = reply.figures;
   std::string line = fmt::format("{} prompt tokens", f.prompt_tokens);
-  if (f.cached_tokens > 0) line += fmt::format(" ({} from the cache, {} prefilled)", f.cached_tokens, f.prefill_rows);
-  line += fmt::format(", {} reply tokens | ttft_ms {:.1f}, prefill_tokens_per_s {:.0f}", f.completion_tokens, f.ttft_ms,
-                      f.prefill_tokens_per_s());
+  if (f.cached_tokens > 0)
+    line += fmt::format(" ({} from the cache, {} prefilled)", f.cached_tokens, f.prefill_rows);
+  line += fmt::format(", {} reply tokens | ttft_ms {:.1f}, prefill_tokens_per_s {:.0f}", f.completion_tokens,
+                      f.ttft_ms, f.prefill_tokens_per_s());
   if (f.decode_steps > 0)
     line += fmt::format(", tpot_ms {:.2f}, decode_tokens_per_s {:.0f}", f.tpot_ms(), f.decode_tokens_per_s());
   return line + " | " + describe(reply.stop);
@@ -116,15 +125,19 @@ Json to_json(const Figures& f) {
 
 Json to_json(const Tokenizer& tokenizer, const TokenChoice& choice) {
   const std::string text = token_text(tokenizer, choice.id);
-  Json token = {{"id", choice.id}, {"text", text}, {"bytes", std::vector<std::uint8_t>(text.begin(), text.end())}};
+  Json token = {
+      {"id", choice.id}, {"text", text}, {"bytes", std::vector<std::uint8_t>(text.begin(), text.end())}};
   if (!choice.measured) return token;
   token["logprob"] = choice.log_probability;
   token["top"] = Json::array();
   for (const Alternative& other : choice.alternatives)
-    token["top"].push_back({{"id", other.id}, {"text", token_text(tokenizer, other.id)}, {"logprob", other.log_probability}});
+    token["top"].push_back(
+        {{"id", other.id}, {"text", token_text(tokenizer, other.id)}, {"logprob", other.log_probability}});
   return token;
 }
 
-std::string dump_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace couplet::cli

@@ -1,6 +1,6 @@
 #pragma once
-// One request from prompt to stop: steps the engine, hands each step to whoever shows it, and keeps the figures, all
-// of them from the steps' own records. run, chat and explain differ only in what they show.
+// One request from prompt to stop: steps the engine, hands each step to whoever shows it, and keeps the
+// figures, all of them from the steps' own records. run, chat and explain differ only in what they show.
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -43,7 +43,8 @@ struct StepView {
 // Throws Error{resource} where the engine refuses the request. Ctrl-C cancels it after the running step.
 Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step);
 
-// What a token adds to a text, a control token's spelling included; "" for an id beyond the tokenizer's vocabulary.
+// What a token adds to a text, a control token's spelling included; "" for an id beyond the tokenizer's
+// vocabulary.
 std::string token_text(const Tokenizer& tokenizer, TokenId id);
 bool is_end(const Tokenizer& tokenizer, TokenId id);
 // "the model ended its turn", ...; a failure reads as one.

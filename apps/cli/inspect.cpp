@@ -72,14 +72,20 @@ Json to_json(const Checkpoint& checkpoint, int context) {
   return json;
 }
 
-void row(std::string_view name, const std::string& text) { print(fmt::format("{} {}\n", bold(fit(name, 14)), text)); }
+void row(std::string_view name, const std::string& text) {
+  print(fmt::format("{} {}\n", bold(fit(name, 14)), text));
+}
 
 std::string describe_tokenizer(const Tokenizer& tokenizer) {
-  std::string text = fmt::format("{}{}{}, {} tokens", tokenizer.family(), tokenizer.pre_tokenizer().empty() ? "" : " ",
-                                 tokenizer.pre_tokenizer(), shown(tokenizer.vocab_size()));
-  const auto token = [&](TokenId id) { return fmt::format("{} ({})", visible(tokenizer.bytes(id, true)), id); };
+  std::string text =
+      fmt::format("{}{}{}, {} tokens", tokenizer.family(), tokenizer.pre_tokenizer().empty() ? "" : " ",
+                  tokenizer.pre_tokenizer(), shown(tokenizer.vocab_size()));
+  const auto token = [&](TokenId id) {
+    return fmt::format("{} ({})", visible(tokenizer.bytes(id, true)), id);
+  };
   if (tokenizer.bos_id() >= 0)
-    text += fmt::format("; BOS {} {}", token(tokenizer.bos_id()), tokenizer.adds_bos() ? "added" : "not added");
+    text +=
+        fmt::format("; BOS {} {}", token(tokenizer.bos_id()), tokenizer.adds_bos() ? "added" : "not added");
   text += "; ends with";
   for (const TokenId id : tokenizer.end_ids()) text += " " + token(id);
   return text;
@@ -89,27 +95,32 @@ void show(const Checkpoint& checkpoint, int context) {
   const CheckpointSummary& s = checkpoint.summary();
   row("name", visible(s.name));
   row("file", fmt::format("{}, {}", visible(s.file_format), amount(s.file_bytes)));
-  row("family", fmt::format("{}, {:.1f} M parameters", visible(s.family), static_cast<double>(s.num_parameters) / 1e6));
-  row("layers", fmt::format("{} of hidden_size {}, intermediate_size {}", s.num_layers, s.hidden_size, s.intermediate_size));
-  row("attention", fmt::format("num_heads {}, num_kv_heads {}, head_dim {}{}", s.num_heads, s.num_kv_heads, s.head_dim,
-                               s.sliding_window > 0 ? fmt::format(", sliding window {}", s.sliding_window) : ""));
+  row("family",
+      fmt::format("{}, {:.1f} M parameters", visible(s.family), static_cast<double>(s.num_parameters) / 1e6));
+  row("layers", fmt::format("{} of hidden_size {}, intermediate_size {}", s.num_layers, s.hidden_size,
+                            s.intermediate_size));
+  row("attention",
+      fmt::format("num_heads {}, num_kv_heads {}, head_dim {}{}", s.num_heads, s.num_kv_heads, s.head_dim,
+                  s.sliding_window > 0 ? fmt::format(", sliding window {}", s.sliding_window) : ""));
   row("context", fmt::format("{} positions", shown(s.context_length)));
   std::string tensors;
   for (const TensorTypeSummary& type : s.tensor_types)
-    tensors += fmt::format("{}{} x {} ({})", tensors.empty() ? "" : ", ", type.count, type.type, amount(type.bytes));
+    tensors +=
+        fmt::format("{}{} x {} ({})", tensors.empty() ? "" : ", ", type.count, type.type, amount(type.bytes));
   row("tensors", tensors);
   row("tokenizer", describe_tokenizer(checkpoint.tokenizer()));
   const ChatTemplate* chat_template = checkpoint.chat_template();
-  row("template", chat_template == nullptr ? "none: completes raw text"
-                                           : fmt::format("{} characters of Jinja", chat_template->source().size()));
+  row("template", chat_template == nullptr
+                      ? "none: completes raw text"
+                      : fmt::format("{} characters of Jinja", chat_template->source().size()));
   std::string sampling;
   const Json defaults = describe(s.sampling);
   for (const auto& [key, value] : defaults.items())
     sampling += fmt::format("{}{} {:g}", sampling.empty() ? "" : ", ", key, value.get<double>());
   row("sampling", sampling.empty() ? "no defaults of its own" : sampling);
   const std::uint64_t cache_bytes = s.cache_bytes_per_position * static_cast<std::uint64_t>(context);
-  row("memory", fmt::format("{} weights + {} cache for {} positions = {}", amount(s.weights_bytes), amount(cache_bytes),
-                            shown(context), amount(s.weights_bytes + cache_bytes)));
+  row("memory", fmt::format("{} weights + {} cache for {} positions = {}", amount(s.weights_bytes),
+                            amount(cache_bytes), shown(context), amount(s.weights_bytes + cache_bytes)));
 }
 
 }  // namespace
@@ -120,7 +131,8 @@ int inspect_command(Arguments arguments) {
   common.add_to(line);
   if (!line.parse(arguments)) return 0;
   const auto checkpoint = open_checkpoint(common);
-  const int context = common.engine.context > 0 ? common.engine.context : checkpoint->summary().context_length;
+  const int context =
+      common.engine.context > 0 ? common.engine.context : checkpoint->summary().context_length;
   if (common.json) {
     print(dump_line(to_json(*checkpoint, context)));
   } else {

@@ -18,7 +18,7 @@ void on_interrupt(int) {
 }  // namespace
 
 void install_interrupt_handler() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_interrupt;  // without SA_RESTART: a blocked read returns
   ::sigaction(SIGINT, &action, nullptr);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Ctrl-C. While a reply is made it asks for an end after the running step; at any other time, or when pressed again, it
-// ends the program at once with status 130.
+// Ctrl-C. While a reply is made it asks for an end after the running step; at any other time, or when pressed
+// again, it ends the program at once with status 130.
 
 namespace couplet::cli {
 

@@ -39,7 +39,8 @@ Json parse_object(std::string_view line) {
   try {
     object = Json::parse(line.begin(), line.end(), check_depth);
   } catch (const nlohmann::json::parse_error& error) {
-    throw Error(ErrorKind::format, fmt::format("expected a JSON object, got no valid JSON at byte {}", error.byte));
+    throw Error(ErrorKind::format,
+                fmt::format("expected a JSON object, got no valid JSON at byte {}", error.byte));
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::format, "expected a JSON object, got a number beyond every range");
   }
@@ -52,9 +53,11 @@ std::vector<TokenId> read_ids(const Json& value, const std::string& what, int vo
   std::vector<TokenId> ids;
   ids.reserve(value.size());
   for (const Json& id : value) {
-    const bool inside = id.is_number_unsigned() && id.get<std::uint64_t>() < static_cast<std::uint64_t>(vocab_size);
+    const bool inside =
+        id.is_number_unsigned() && id.get<std::uint64_t>() < static_cast<std::uint64_t>(vocab_size);
     if (!inside)
-      refuse(fmt::format("{}[{}]", what, ids.size()), fmt::format("a token id from 0 to {}", vocab_size - 1), shown(id));
+      refuse(fmt::format("{}[{}]", what, ids.size()), fmt::format("a token id from 0 to {}", vocab_size - 1),
+             shown(id));
     ids.push_back(id.get<TokenId>());
   }
   return ids;
@@ -109,7 +112,8 @@ std::string parse_conversation_line(std::string_view line) {
   if (messages == object.end()) throw Error(ErrorKind::format, "expected the key \"messages\", got none");
   if (!messages->is_array()) refuse("messages", "a list of messages", shown(*messages));
   for (std::size_t i = 0; i < messages->size(); ++i) {
-    if (!(*messages)[i].is_object()) refuse(fmt::format("messages[{}]", i), "an object", shown((*messages)[i]));
+    if (!(*messages)[i].is_object())
+      refuse(fmt::format("messages[{}]", i), "an object", shown((*messages)[i]));
   }
   conversation["messages"] = *messages;
   const auto tools = object.find("tools");
@@ -125,7 +129,8 @@ std::string parse_conversation_line(std::string_view line) {
   return conversation.dump();
 }
 
-LineReader::LineReader(const std::string& path) : path_(path == "-" ? "standard input" : path), file_(STDIN_FILENO) {
+LineReader::LineReader(const std::string& path)
+    : path_(path == "-" ? "standard input" : path), file_(STDIN_FILENO) {
   if (path == "-") return;
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file_ < 0)
@@ -159,8 +164,8 @@ bool LineReader::next(std::string& line) {
     while ((end = buffer_.find('\n', begin_ + searched)) == std::string::npos) {
       searched = buffer_.size() - begin_;
       if (searched > kMaxLineBytes)
-        throw Error(ErrorKind::format,
-                    fmt::format("[input] {}: line {}: expected at most {} bytes, got more", path_, number_ + 1, kMaxLineBytes));
+        throw Error(ErrorKind::format, fmt::format("[input] {}: line {}: expected at most {} bytes, got more",
+                                                   path_, number_ + 1, kMaxLineBytes));
       if (ended_ || !fill()) break;
     }
     if (end == std::string::npos) {

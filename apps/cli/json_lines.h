@@ -1,6 +1,7 @@
 #pragma once
-// The JSON lines that score, tokenize and template read: one object a line, hostile until checked here. A line that is
-// not what its command takes throws Error{format} that names the place in it; nothing is looked up with an unchecked id.
+// The JSON lines that score, tokenize and template read: one object a line, hostile until checked here. A
+// line that is not what its command takes throws Error{format} that names the place in it; nothing is looked
+// up with an unchecked id.
 
 #include <cstddef>
 #include <optional>
@@ -14,23 +15,23 @@
 namespace couplet::cli {
 
 struct ScoreLine {
-  std::optional<std::string> text;  // else ids
-  std::vector<TokenId> ids;         // each in [0, vocab_size)
+  std::optional<std::string> text;         // else ids
+  std::vector<TokenId> ids;                // each in [0, vocab_size)
   std::vector<std::vector<TokenId>> want;  // ids of interest, a list a position
   bool has_want = false;
 };
 // {"ids": [...]} or {"text": "..."}, optional "want": [[...], ...].
 ScoreLine parse_score_line(std::string_view line, int vocab_size);
 
-std::string parse_text_line(std::string_view line);                           // {"text": "..."}
+std::string parse_text_line(std::string_view line);                          // {"text": "..."}
 std::vector<TokenId> parse_ids_line(std::string_view line, int vocab_size);  // {"ids": [...]}
 
-// {"messages": [...], "tools": [...]?, "add_generation_prompt": bool?}, as the JSON text that ChatTemplate renders: these
-// keys alone, in the order and spelling of the line.
+// {"messages": [...], "tools": [...]?, "add_generation_prompt": bool?}, as the JSON text that ChatTemplate
+// renders: these keys alone, in the order and spelling of the line.
 std::string parse_conversation_line(std::string_view line);
 
-// The lines of a file or of standard input ("-"), one at a time, so that a large file needs no memory. Blank lines are
-// skipped. Throws Error{io}, and Error{format} for a line beyond kMaxLineBytes.
+// The lines of a file or of standard input ("-"), one at a time, so that a large file needs no memory. Blank
+// lines are skipped. Throws Error{io}, and Error{format} for a line beyond kMaxLineBytes.
 class LineReader {
  public:
   explicit LineReader(const std::string& path);
@@ -38,7 +39,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  bool next(std::string& line);  // false: no more
+  bool next(std::string& line);           // false: no more
   int number() const { return number_; }  // of the line last given, from 1
 
   static constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;

@@ -28,7 +28,8 @@ std::string score_refusal(std::string_view line) {
 }
 
 TEST(JsonLines, ScoreTakesIdsOrTextAndWant) {
-  const ScoreLine ids = parse_score_line(R"({"ids": [0, 49151], "want": [[1], []], "more": null})", kVocabSize);
+  const ScoreLine ids =
+      parse_score_line(R"({"ids": [0, 49151], "want": [[1], []], "more": null})", kVocabSize);
   EXPECT_EQ(ids.ids, (std::vector<TokenId>{0, 49151}));
   EXPECT_TRUE(ids.has_want);
   EXPECT_EQ(ids.want, (std::vector<std::vector<TokenId>>{{1}, {}}));
@@ -38,23 +39,43 @@ TEST(JsonLines, ScoreTakesIdsOrTextAndWant) {
 }
 
 TEST(JsonLines, AWrongIdIsNamedByItsIndex) {
-  for (const char* id : {"-1", "49152", "1.5", "1.0", "null", "2147483647", "2147483648", "4294967296",
-                         "18446744073709551615", "18446744073709551616", "-9223372036854775809", "true", "\"1\"", "[1]",
-                         "{}", "1e3"}) {
+  for (const char* id :
+       {"-1", "49152", "1.5", "1.0", "null", "2147483647", "2147483648", "4294967296", "18446744073709551615",
+        "18446744073709551616", "-9223372036854775809", "true", "\"1\"", "[1]", "{}", "1e3"}) {
     const std::string message = score_refusal(std::string("{\"ids\": [5, 6, ") + id + "]}");
-    EXPECT_NE(message.find("ids[2]: expected a token id from 0 to 49151, got "), std::string::npos) << id << ": " << message;
-    const std::string wanted = score_refusal(std::string("{\"ids\": [5, 6], \"want\": [[], [7, ") + id + "]]}");
+    EXPECT_NE(message.find("ids[2]: expected a token id from 0 to 49151, got "), std::string::npos)
+        << id << ": " << message;
+    const std::string wanted =
+        score_refusal(std::string("{\"ids\": [5, 6], \"want\": [[], [7, ") + id + "]]}");
     EXPECT_NE(wanted.find("want[1][1]: expected a token id"), std::string::npos) << id << ": " << wanted;
   }
 }
 
 TEST(JsonLines, WhatIsNoLineIsRefusedInOneCleanLine) {
-  const std::vector<std::string> lines = {
-      "", "{", "[]", "7", "null", "\"ids\"", "{}", "{\"ids\": []}", "{\"ids\": 1}", "{\"ids\": [1], \"text\": \"a\"}",
-      "{\"text\": 1}", "{\"text\": null}", "{\"ids\": [1], \"want\": 1}", "{\"ids\": [1], \"want\": [1]}", "{\"ids\": [1]} x",
-      "{\"ids\": [1e999]}", "{\"text\": \"\xff\"}", "{\"text\": \"\xc0\x80\"}", "{\"text\": \"\\ud800\"}",
-      "{\"text\": \"\x01\"}", std::string("{\"text\": \"\0\"}", 12), std::string(1'000'000, '['),
-      std::string(1'000'000, '{'), "{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"};
+  const std::vector<std::string> lines = {"",
+                                          "{",
+                                          "[]",
+                                          "7",
+                                          "null",
+                                          "\"ids\"",
+                                          "{}",
+                                          "{\"ids\": []}",
+                                          "{\"ids\": 1}",
+                                          "{\"ids\": [1], \"text\": \"a\"}",
+                                          "{\"text\": 1}",
+                                          "{\"text\": null}",
+                                          "{\"ids\": [1], \"want\": 1}",
+                                          "{\"ids\": [1], \"want\": [1]}",
+                                          "{\"ids\": [1]} x",
+                                          "{\"ids\": [1e999]}",
+                                          "{\"text\": \"\xff\"}",
+                                          "{\"text\": \"\xc0\x80\"}",
+                                          "{\"text\": \"\\ud800\"}",
+                                          "{\"text\": \"\x01\"}",
+                                          std::string("{\"text\": \"\0\"}", 12),
+                                          std::string(1'000'000, '['),
+                                          std::string(1'000'000, '{'),
+                                          "{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}"};
   for (const std::string& line : lines) {
     const std::string message = score_refusal(line);
     EXPECT_FALSE(message.empty()) << line.substr(0, 60);
@@ -71,12 +92,14 @@ TEST(JsonLines, TokenizeTakesTextOrIds) {
 }
 
 TEST(JsonLines, AConversationKeepsItsKeysInOrder) {
-  EXPECT_EQ(parse_conversation_line(
-                R"({"model": 1, "tools": [{"z": 1, "a": {"c": 2, "b": "é"}}], "messages": [{"role": "user", "content": null}], "add_generation_prompt": true})"),
-            R"({"messages":[{"role":"user","content":null}],"tools":[{"z":1,"a":{"c":2,"b":"é"}}],"add_generation_prompt":true})");
+  EXPECT_EQ(
+      parse_conversation_line(
+          R"({"model": 1, "tools": [{"z": 1, "a": {"c": 2, "b": "é"}}], "messages": [{"role": "user", "content": null}], "add_generation_prompt": true})"),
+      R"({"messages":[{"role":"user","content":null}],"tools":[{"z":1,"a":{"c":2,"b":"é"}}],"add_generation_prompt":true})");
   EXPECT_EQ(parse_conversation_line(R"({"messages": [], "tools": null})"), R"({"messages":[]})");
-  for (const char* line : {"{}", R"({"messages": {}})", R"({"messages": [1]})", R"({"messages": [], "tools": 1})",
-                           R"({"messages": [], "add_generation_prompt": 1})"})
+  for (const char* line :
+       {"{}", R"({"messages": {}})", R"({"messages": [1]})", R"({"messages": [], "tools": 1})",
+        R"({"messages": [], "add_generation_prompt": 1})"})
     EXPECT_NE(refusal([&] { parse_conversation_line(line); }), "") << line;
 }
 

@@ -16,7 +16,8 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Without its newline. nullopt: the end (Ctrl-D, end of input). Ctrl-C gives the line up and begins a new one.
+  // Without its newline. nullopt: the end (Ctrl-D, end of input). Ctrl-C gives the line up and begins a new
+  // one.
   std::optional<std::string> next();
 
  private:

@@ -60,7 +60,8 @@ void LineScore::take(int position, std::span<const float> logits) {
   const double log_sum = log_sum_exp(logits);
   const auto logprobs = [&](const std::vector<TokenId>& ids) {
     std::vector<double> values;
-    for (const TokenId id : ids) values.push_back(static_cast<double>(logits[static_cast<std::size_t>(id)]) - log_sum);
+    for (const TokenId id : ids)
+      values.push_back(static_cast<double>(logits[static_cast<std::size_t>(id)]) - log_sum);
     return values;
   };
   if (n + 1 < ids_.size()) next_logprob_.push_back(logprobs({ids_[n + 1]})[0]);

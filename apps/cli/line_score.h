@@ -26,8 +26,8 @@ class LineScore {
 
   std::string hash() const;  // XXH3-128 of all logits taken, hexadecimal
   const std::vector<TokenId>& ids() const { return ids_; }
-  const std::vector<double>& next_logprob() const { return next_logprob_; }               // [n - 1]
-  const std::vector<std::vector<TokenId>>& top_ids() const { return top_ids_; }           // [n][top], best first
+  const std::vector<double>& next_logprob() const { return next_logprob_; }      // [n - 1]
+  const std::vector<std::vector<TokenId>>& top_ids() const { return top_ids_; }  // [n][top], best first
   const std::vector<std::vector<double>>& top_logprobs() const { return top_logprobs_; }  // [n][top]
   const std::vector<std::vector<double>>& want_logprobs() const { return want_logprobs_; }
 

@@ -61,9 +61,8 @@ int dispatch(Arguments arguments) {
     if (command.name == name) return command.run(arguments.subspan(1));
   }
   if (name == "serve") throw Error(ErrorKind::usage, "[couplet] serve: this build has no server yet");
-  throw Error(ErrorKind::usage,
-              fmt::format("[couplet] expected a command, got {}; see couplet --help",
-                          name.empty() ? "none" : fmt::format("\"{}\"", name)));
+  throw Error(ErrorKind::usage, fmt::format("[couplet] expected a command, got {}; see couplet --help",
+                                            name.empty() ? "none" : fmt::format("\"{}\"", name)));
 }
 
 int failed(std::string_view message, int status) {

@@ -1,10 +1,10 @@
 #include "options.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/Config.hpp>
 #include <CLI/Error.hpp>
 #include <CLI/Formatter.hpp>
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -34,7 +34,8 @@ bool read_whole(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-CommandLine::Take number_into(const std::string& what, std::optional<float>& target, double least, double greatest) {
+CommandLine::Take number_into(const std::string& what, std::optional<float>& target, double least,
+                              double greatest) {
   return [=, &target](const std::string& text) {
     target = static_cast<float>(parse_number(what, text, least, greatest));
   };
@@ -45,20 +46,22 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
   TokenId id = 0;
   if (equals == std::string::npos || !read_whole(std::string_view(text).substr(0, equals), id) || id < 0)
     refuse("--logit-bias", "ID=BIAS with a token id and a number", text);
-  const double bias = parse_number("--logit-bias", std::string_view(text).substr(equals + 1), -kMaxBias, kMaxBias);
+  const double bias =
+      parse_number("--logit-bias", std::string_view(text).substr(equals + 1), -kMaxBias, kMaxBias);
   return {id, static_cast<float>(bias)};
 }
 
 }  // namespace
 
-CommandLine::CommandLine(const std::string& command, const std::string& about) : app_(about, "couplet " + command) {
+CommandLine::CommandLine(const std::string& command, const std::string& about)
+    : app_(about, "couplet " + command) {
   app_.set_help_flag("-h,--help", "Print this and exit");
   app_.set_version_flag("--version", "couplet " COUPLET_VERSION, "Print the version and exit");
   app_.get_formatter()->column_width(34);
 }
 
-void CommandLine::option(const std::string& names, const std::string& value, const std::string& help, Take take,
-                         bool repeated) {
+void CommandLine::option(const std::string& names, const std::string& value, const std::string& help,
+                         Take take, bool repeated) {
   const CLI::callback_t each = [take = std::move(take)](const CLI::results_t& texts) {
     for (const std::string& text : texts) take(text);
     return true;
@@ -76,19 +79,23 @@ void CommandLine::positional(const std::string& name, std::string& target, const
   app_.get_option(name)->required();
 }
 
-void CommandLine::positional(const std::string& name, std::optional<std::string>& target, const std::string& help) {
+void CommandLine::positional(const std::string& name, std::optional<std::string>& target,
+                             const std::string& help) {
   option(name, "", help, [&target](const std::string& text) { target = text; });
 }
 
-void CommandLine::positionals(const std::string& name, std::vector<std::string>& targets, const std::string& help) {
-  app_.add_option(name, [&targets](const CLI::results_t& texts) { return targets = texts, true; }, help)
+void CommandLine::positionals(const std::string& name, std::vector<std::string>& targets,
+                              const std::string& help) {
+  app_.add_option(
+          name, [&targets](const CLI::results_t& texts) { return targets = texts, true; }, help)
       ->type_name("")
       ->required()
       ->expected(1, -1)
       ->allow_extra_args();  // CLI11 gives a positional no more than the minimum without it
 }
 
-void CommandLine::integer(const std::string& names, int& target, int least, int greatest, const std::string& help) {
+void CommandLine::integer(const std::string& names, int& target, int least, int greatest,
+                          const std::string& help) {
   option(names, "N", help, [=, &target](const std::string& text) {
     target = static_cast<int>(parse_integer(names, text, least, greatest));
   });
@@ -109,7 +116,8 @@ bool CommandLine::parse(Arguments arguments) {
   return false;
 }
 
-std::int64_t parse_integer(std::string_view what, std::string_view text, std::int64_t least, std::int64_t greatest) {
+std::int64_t parse_integer(std::string_view what, std::string_view text, std::int64_t least,
+                           std::int64_t greatest) {
   std::int64_t value = 0;
   if (!read_whole(text, value) || value < least || value > greatest)
     refuse(what, fmt::format("a whole number from {} to {}", least, greatest), text);
@@ -162,49 +170,62 @@ void SamplingArguments::add_to(CommandLine& line) {
   line.option("--top-k", "K", "Only the K best tokens; 0: off", [this](const std::string& text) {
     top_k = static_cast<int>(parse_integer("--top-k", text, 0, INT_MAX));
   });
-  line.option("--top-p", "P", "Only the best tokens that make up P together; default: the model's own, else 0.95", [this](const std::string& text) {
-    top_p = static_cast<float>(parse_number("--top-p", text, 0, 1));
-    if (!(*top_p > 0)) refuse("--top-p", "a number above 0, at most 1", text);
-  });
-  line.option("--min-p", "P", "Only tokens with P times the best one's probability", number_into("--min-p", min_p, 0, 1));
+  line.option("--top-p", "P",
+              "Only the best tokens that make up P together; default: the model's own, else 0.95",
+              [this](const std::string& text) {
+                top_p = static_cast<float>(parse_number("--top-p", text, 0, 1));
+                if (!(*top_p > 0)) refuse("--top-p", "a number above 0, at most 1", text);
+              });
+  line.option("--min-p", "P", "Only tokens with P times the best one's probability",
+              number_into("--min-p", min_p, 0, 1));
   line.option("--repetition-penalty", "X", "Makes tokens of prompt and reply less likely; 1: off",
               [this](const std::string& text) {
-                repetition_penalty = static_cast<float>(parse_number("--repetition-penalty", text, 0, kMaxFactor));
-                if (!(*repetition_penalty >= 1 / kMaxFactor)) refuse("--repetition-penalty", "a number above 0", text);
+                repetition_penalty =
+                    static_cast<float>(parse_number("--repetition-penalty", text, 0, kMaxFactor));
+                if (!(*repetition_penalty >= 1 / kMaxFactor))
+                  refuse("--repetition-penalty", "a number above 0", text);
               });
   line.option("--presence-penalty", "X", "Lowers tokens that the reply has, once",
               number_into("--presence-penalty", presence_penalty, -2, 2));
   line.option("--frequency-penalty", "X", "Lowers tokens each time the reply has them",
               number_into("--frequency-penalty", frequency_penalty, -2, 2));
-  line.option("--logit-bias", "ID=BIAS", "Adds to a token's logit (may be repeated)",
-              [this](const std::string& text) { logit_bias.push_back(parse_bias(text)); }, true);
-  line.option("--stop", "TEXT", "Ends the reply before this text (may be repeated)", [this](const std::string& text) {
-    if (text.empty()) refuse("--stop", "some text", text);
-    stop.texts.push_back(text);
-  }, true);
+  line.option(
+      "--logit-bias", "ID=BIAS", "Adds to a token's logit (may be repeated)",
+      [this](const std::string& text) { logit_bias.push_back(parse_bias(text)); }, true);
+  line.option(
+      "--stop", "TEXT", "Ends the reply before this text (may be repeated)",
+      [this](const std::string& text) {
+        if (text.empty()) refuse("--stop", "some text", text);
+        stop.texts.push_back(text);
+      },
+      true);
   line.option("--seed", "N", "Of the draws; default: a new one each time, printed",
               [this](const std::string& text) { seed = parse_seed("--seed", text); });
   line.flag("--ignore-eos", stop.ignore_end, "Go on past the model's own end");
-  line.option("--logprobs", "K", "Log probabilities of each token and of the K best", [this](const std::string& text) {
-    logprobs = static_cast<int>(parse_integer("--logprobs", text, 0, kMaxAlternatives));
-  });
+  line.option("--logprobs", "K", "Log probabilities of each token and of the K best",
+              [this](const std::string& text) {
+                logprobs = static_cast<int>(parse_integer("--logprobs", text, 0, kMaxAlternatives));
+              });
 }
 
 SamplingOptions SamplingArguments::resolve(const CheckpointSummary& model) const {
   const SamplingDefaults& own = model.sampling;
   SamplingOptions options;
-  if (own.temperature || own.top_p || own.min_p || own.top_k || own.repetition_penalty) options.temperature = options.top_p = 1;
+  if (own.temperature || own.top_p || own.min_p || own.top_k || own.repetition_penalty)
+    options.temperature = options.top_p = 1;
   options.temperature = temperature.value_or(own.temperature.value_or(options.temperature));
   options.top_k = top_k.value_or(own.top_k.value_or(options.top_k));
   options.top_p = top_p.value_or(own.top_p.value_or(options.top_p));
   options.min_p = min_p.value_or(own.min_p.value_or(options.min_p));
-  options.repetition_penalty = repetition_penalty.value_or(own.repetition_penalty.value_or(options.repetition_penalty));
+  options.repetition_penalty =
+      repetition_penalty.value_or(own.repetition_penalty.value_or(options.repetition_penalty));
   options.presence_penalty = presence_penalty.value_or(options.presence_penalty);
   options.frequency_penalty = frequency_penalty.value_or(options.frequency_penalty);
   options.logit_bias = logit_bias;
   for (const auto& [id, bias] : logit_bias) {
     if (id >= model.vocab_size)
-      refuse("--logit-bias", fmt::format("a token id from 0 to {}", model.vocab_size - 1), std::to_string(id));
+      refuse("--logit-bias", fmt::format("a token id from 0 to {}", model.vocab_size - 1),
+             std::to_string(id));
   }
   // 32 bits are enough to tell replies apart and short enough to type again.
   options.seed = seed ? *seed : options.temperature > 0 ? std::random_device{}() : 0;
@@ -221,7 +242,8 @@ std::string read_standard_input() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(ErrorKind::io, std::string("[input] standard input: ") + std::strerror(errno));
     text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMaxBytes) throw Error(ErrorKind::io, "[input] standard input: expected at most 1 GiB, got more");
+    if (text.size() > kMaxBytes)
+      throw Error(ErrorKind::io, "[input] standard input: expected at most 1 GiB, got more");
   }
 }
 
@@ -241,8 +263,9 @@ std::string prompt_text(const std::optional<std::string>& argument) {
   if (from_input && text.ends_with('\n')) text.pop_back();
   const std::size_t invalid = find_invalid_utf8(text);
   if (invalid != std::string::npos)
-    throw Error(ErrorKind::usage, fmt::format("[options] PROMPT: expected UTF-8, got byte 0x{:02x} at offset {}",
-                                              static_cast<unsigned char>(text[invalid]), invalid));
+    throw Error(ErrorKind::usage,
+                fmt::format("[options] PROMPT: expected UTF-8, got byte 0x{:02x} at offset {}",
+                            static_cast<unsigned char>(text[invalid]), invalid));
   if (text.empty()) throw Error(ErrorKind::usage, "[options] PROMPT: expected some text, got none");
   return text;
 }

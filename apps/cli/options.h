@@ -1,6 +1,7 @@
 #pragma once
-// What stands on the command line, read strictly: a value that is not exactly what an option takes throws Error{usage}
-// that says what was expected and what came. One CommandLine a subcommand; the groups here are shared by several.
+// What stands on the command line, read strictly: a value that is not exactly what an option takes throws
+// Error{usage} that says what was expected and what came. One CommandLine a subcommand; the groups here are
+// shared by several.
 
 #include <CLI/App.hpp>
 #include <cstdint>
@@ -30,7 +31,8 @@ class CommandLine {
   void flag(const std::string& names, bool& target, const std::string& help);
   void positional(const std::string& name, std::string& target, const std::string& help);
   void positional(const std::string& name, std::optional<std::string>& target, const std::string& help);
-  void positionals(const std::string& name, std::vector<std::string>& targets, const std::string& help);  // one or more
+  void positionals(const std::string& name, std::vector<std::string>& targets,
+                   const std::string& help);  // one or more
   void integer(const std::string& names, int& target, int least, int greatest, const std::string& help);
 
   // False where --help or --version was answered: nothing is left to do.
@@ -41,7 +43,8 @@ class CommandLine {
 };
 
 // A whole number in [least, greatest]; a finite number in [least, greatest]. `what` names the option.
-std::int64_t parse_integer(std::string_view what, std::string_view text, std::int64_t least, std::int64_t greatest);
+std::int64_t parse_integer(std::string_view what, std::string_view text, std::int64_t least,
+                           std::int64_t greatest);
 double parse_number(std::string_view what, std::string_view text, double least, double greatest);
 std::uint64_t parse_seed(std::string_view what, std::string_view text);
 // "128,512,2048".
@@ -67,14 +70,14 @@ struct SamplingArguments {
   std::optional<int> logprobs;  // alternatives reported with every token
 
   void add_to(CommandLine& line);
-  // What was not given is the model's own default where it has any, else SamplingOptions'. Draws a seed unless one was
-  // given or nothing is drawn. Throws for a logit bias outside the vocabulary.
+  // What was not given is the model's own default where it has any, else SamplingOptions'. Draws a seed
+  // unless one was given or nothing is drawn. Throws for a logit bias outside the vocabulary.
   SamplingOptions resolve(const CheckpointSummary& model) const;
   bool seed_was_drawn(const SamplingOptions& resolved) const { return !seed && resolved.temperature > 0; }
 };
 
-// The text of an argument, or all of standard input where it is missing or "-", less one newline at its end. Throws
-// Error{usage} unless it is valid UTF-8 and not empty.
+// The text of an argument, or all of standard input where it is missing or "-", less one newline at its end.
+// Throws Error{usage} unless it is valid UTF-8 and not empty.
 std::string prompt_text(const std::optional<std::string>& argument);
 std::string read_standard_input();
 // Offset of the first byte that is no UTF-8; npos: all of it is.

@@ -34,30 +34,69 @@ SamplingArguments accepted(const std::vector<std::string>& arguments) {
 }
 
 TEST(Options, EveryBadValueIsNamedWithWhatWasExpected) {
-  const std::vector<std::vector<std::string>> cases = {
-      {"--max-tokens", "-1"},          {"--max-tokens", "1.5"},       {"--max-tokens", ""},
-      {"--max-tokens", "99999999999"}, {"--temperature", "-0.1"},     {"--temperature", "nan"},
-      {"--temperature", "inf"},        {"--temperature", "1x"},       {"--top-k", "-1"},
-      {"--top-p", "0"},                {"--top-p", "1.01"},           {"--min-p", "2"},
-      {"--repetition-penalty", "0"},   {"--presence-penalty", "2.1"}, {"--frequency-penalty", "-3"},
-      {"--logit-bias", "5"},           {"--logit-bias", "-1=2"},      {"--logit-bias", "abc=2"},
-      {"--logit-bias", "5=1e308"},     {"--logit-bias", "5=nan"},     {"--logit-bias", "99999999999=1"},
-      {"--stop", ""},                  {"--seed", "-1"},              {"--seed", "18446744073709551616"},
-      {"--logprobs", "65"},            {"--logprobs", "-1"}};
+  const std::vector<std::vector<std::string>> cases = {{"--max-tokens", "-1"},
+                                                       {"--max-tokens", "1.5"},
+                                                       {"--max-tokens", ""},
+                                                       {"--max-tokens", "99999999999"},
+                                                       {"--temperature", "-0.1"},
+                                                       {"--temperature", "nan"},
+                                                       {"--temperature", "inf"},
+                                                       {"--temperature", "1x"},
+                                                       {"--top-k", "-1"},
+                                                       {"--top-p", "0"},
+                                                       {"--top-p", "1.01"},
+                                                       {"--min-p", "2"},
+                                                       {"--repetition-penalty", "0"},
+                                                       {"--presence-penalty", "2.1"},
+                                                       {"--frequency-penalty", "-3"},
+                                                       {"--logit-bias", "5"},
+                                                       {"--logit-bias", "-1=2"},
+                                                       {"--logit-bias", "abc=2"},
+                                                       {"--logit-bias", "5=1e308"},
+                                                       {"--logit-bias", "5=nan"},
+                                                       {"--logit-bias", "99999999999=1"},
+                                                       {"--stop", ""},
+                                                       {"--seed", "-1"},
+                                                       {"--seed", "18446744073709551616"},
+                                                       {"--logprobs", "65"},
+                                                       {"--logprobs", "-1"}};
   for (const auto& arguments : cases) {
     SamplingArguments options;
     const std::string message = refusal(arguments, options);
-    EXPECT_NE(message.find(arguments[0]), std::string::npos) << arguments[0] << " " << arguments[1] << ": " << message;
+    EXPECT_NE(message.find(arguments[0]), std::string::npos)
+        << arguments[0] << " " << arguments[1] << ": " << message;
     EXPECT_NE(message.find("expected"), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
 }
 
 TEST(Options, ValuesAreTaken) {
-  const SamplingArguments options =
-      accepted({"--max-tokens", "0", "--temperature=0.5", "--top-k", "7", "--top-p", "1", "--min-p", "0", "--seed",
-                "18446744073709551615", "--logit-bias", "5=-1.5", "--logit-bias", "6=2", "--stop", "a", "--stop", "[b]",
-                "--stop", "--x", "--ignore-eos", "--logprobs", "3", "--presence-penalty", "-2"});
+  const SamplingArguments options = accepted({"--max-tokens",
+                                              "0",
+                                              "--temperature=0.5",
+                                              "--top-k",
+                                              "7",
+                                              "--top-p",
+                                              "1",
+                                              "--min-p",
+                                              "0",
+                                              "--seed",
+                                              "18446744073709551615",
+                                              "--logit-bias",
+                                              "5=-1.5",
+                                              "--logit-bias",
+                                              "6=2",
+                                              "--stop",
+                                              "a",
+                                              "--stop",
+                                              "[b]",
+                                              "--stop",
+                                              "--x",
+                                              "--ignore-eos",
+                                              "--logprobs",
+                                              "3",
+                                              "--presence-penalty",
+                                              "-2"});
   EXPECT_EQ(options.stop.max_tokens, 0);
   EXPECT_EQ(options.stop.texts, (std::vector<std::string>{"a", "[b]", "--x"}));
   EXPECT_TRUE(options.stop.ignore_end);

@@ -19,7 +19,9 @@ struct Axis {
     const double share = std::log(std::max(value, least) / least) / std::log(greatest / least);
     return std::clamp(static_cast<int>(std::lround(share * (cells - 1))), 0, cells - 1);
   }
-  double value(int cell) const { return least * std::pow(greatest / least, static_cast<double>(cell) / (cells - 1)); }
+  double value(int cell) const {
+    return least * std::pow(greatest / least, static_cast<double>(cell) / (cells - 1));
+  }
 };
 
 double power_of_ten_below(double value) { return std::pow(10, std::floor(std::log10(value))); }
@@ -33,7 +35,8 @@ std::string rate(double per_s) {
 
 }  // namespace
 
-std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<RooflinePoint>& points, int width) {
+std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<RooflinePoint>& points,
+                                       int width) {
   const double ridge = roof.operations_per_s / roof.bytes_per_s;
   double least_x = 1, greatest_x = 10 * ridge, least_y = roof.operations_per_s / 30;
   for (const RooflinePoint& point : points) {
@@ -54,7 +57,8 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
     const bool flat = limit >= roof.operations_per_s;
     at(column, y.cell(std::min(limit, roof.operations_per_s))) = flat ? '-' : '/';
   }
-  for (const RooflinePoint& point : points) at(x.cell(point.operations_per_byte), y.cell(point.operations_per_s)) = point.mark;
+  for (const RooflinePoint& point : points)
+    at(x.cell(point.operations_per_byte), y.cell(point.operations_per_s)) = point.mark;
 
   std::vector<std::string> lines = {"   op/s"};
   for (int i = 0; i < kHeight; ++i) {
@@ -64,7 +68,8 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
     line.erase(line.find_last_not_of(' ') + 1);
     lines.push_back(line);
   }
-  lines.push_back(std::string(kMargin - 1, ' ') + "+" + std::string(static_cast<std::size_t>(x.cells), '-') + " op/byte");
+  lines.push_back(std::string(kMargin - 1, ' ') + "+" + std::string(static_cast<std::size_t>(x.cells), '-') +
+                  " op/byte");
   std::string ticks(static_cast<std::size_t>(kMargin + x.cells + 6), ' ');
   for (double tick = x.least; tick <= x.greatest; tick *= 10) {
     const std::string text = fmt::format("{:g}", tick);

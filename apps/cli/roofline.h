@@ -1,5 +1,6 @@
 #pragma once
-// The two stages under the machine's roof, in text: below the ridge memory is the limit, right of it arithmetic.
+// The two stages under the machine's roof, in text: below the ridge memory is the limit, right of it
+// arithmetic.
 
 #include <string>
 #include <vector>
@@ -7,7 +8,7 @@
 namespace couplet::cli {
 
 struct RooflinePoint {
-  char mark = ' ';                // 'P', 'D'
+  char mark = ' ';  // 'P', 'D'
   double operations_per_byte = 0;
   double operations_per_s = 0;
 };

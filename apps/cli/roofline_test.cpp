@@ -31,14 +31,16 @@ TEST(Roofline, StaysInItsWidthWhateverTheFigures) {
 TEST(Roofline, PlacesTheStages) {
   const auto lines = draw_roofline({1.5e12, 5.6e10}, {{'P', 95, 6e11}, {'D', 2.8, 1.4e11}}, 80);
   std::size_t prefill_column = 0, decode_column = 0;
-  const std::size_t prefill_row = find_mark(lines, 'P', prefill_column), decode_row = find_mark(lines, 'D', decode_column);
+  const std::size_t prefill_row = find_mark(lines, 'P', prefill_column),
+                    decode_row = find_mark(lines, 'D', decode_column);
   ASSERT_LT(prefill_row, lines.size());
   ASSERT_LT(decode_row, lines.size());
   EXPECT_LT(prefill_row, decode_row);        // faster is higher
   EXPECT_GT(prefill_column, decode_column);  // more work a byte is further right
   EXPECT_NE(lines[1].find("1.5 T |"), std::string::npos) << lines[1];
   EXPECT_NE(lines[1].find("-----"), std::string::npos) << lines[1];
-  const auto slope = std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return line.find('/') < 40; });
+  const auto slope =
+      std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return line.find('/') < 40; });
   EXPECT_GE(slope, 4);
 }
 

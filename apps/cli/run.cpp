@@ -27,7 +27,8 @@ struct RunOptions {
 bool read_options(Arguments arguments, RunOptions& options) {
   CommandLine line("run", "Runs one prompt and prints the reply as it grows; figures go to stderr.");
   options.common.add_to(line);
-  line.positional("PROMPT", options.prompt, "The prompt; - or none reads standard input, less a newline at its end");
+  line.positional("PROMPT", options.prompt,
+                  "The prompt; - or none reads standard input, less a newline at its end");
   line.flag("--raw", options.raw, "Complete the text as it stands, without the chat template");
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
   line.flag("--steps", options.steps, "Print the reply so far after every decode step");
@@ -38,8 +39,8 @@ bool read_options(Arguments arguments, RunOptions& options) {
 // The table of --logprobs, on standard error: text alone goes to standard output.
 void note_logprobs(const Tokenizer& tokenizer, const std::vector<TokenChoice>& choices) {
   for (const TokenChoice& choice : choices) {
-    std::string row = fmt::format("{:>8}  {} {:>9.4f} ", choice.id, fit(visible(token_text(tokenizer, choice.id)), 16),
-                                  choice.log_probability);
+    std::string row = fmt::format("{:>8}  {} {:>9.4f} ", choice.id,
+                                  fit(visible(token_text(tokenizer, choice.id)), 16), choice.log_probability);
     for (const Alternative& other : choice.alternatives)
       row += fmt::format("  {} {:.4f}", visible(token_text(tokenizer, other.id)), other.log_probability);
     note(row);
@@ -107,7 +108,8 @@ int run_command(Arguments arguments) {
   note(figures_line(reply));
   if (options.sampling.seed_was_drawn(sampling)) note(fmt::format("seed {}", sampling.seed));
   if (reply.interrupted) return kInterruptedStatus;
-  if (is_failure(reply.stop)) throw Error(ErrorKind::resource, "[run] the reply ended early: " + describe(reply.stop));
+  if (is_failure(reply.stop))
+    throw Error(ErrorKind::resource, "[run] the reply ended early: " + describe(reply.stop));
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// couplet score: the probability of given text, exact to the last bit whatever the schedule; the schedule can be forced,
-// so that anyone may check that.
+// couplet score: the probability of given text, exact to the last bit whatever the schedule; the schedule can
+// be forced, so that anyone may check that.
 
 #include <fmt/format.h>
 
@@ -37,12 +37,14 @@ struct Scoring {
   LineScore score;
   RequestId id = 0;
   StopReason stop = StopReason::none;
-  std::vector<std::pair<int, int>> steps;  // prefill rows and decode rows of each step that had a part of this line
+  std::vector<std::pair<int, int>>
+      steps;  // prefill rows and decode rows of each step that had a part of this line
 };
 
 bool read_options(Arguments arguments, ScoreOptions& options) {
-  CommandLine line("score", "Gives the probability of text: lines {\"ids\"} or {\"text\"}, optional \"want\": ids of "
-                            "interest, a list a position.");
+  CommandLine line("score",
+                   "Gives the probability of text: lines {\"ids\"} or {\"text\"}, optional \"want\": ids of "
+                   "interest, a list a position.");
   options.common.add_to(line);
   line.positional("FILE", options.file, "JSON lines; - or none reads standard input");
   line.integer("--top", options.top, 0, INT_MAX, "The K best tokens at each position too");
@@ -57,7 +59,8 @@ class Scorer {
  public:
   Scorer(Engine& engine, const ScoreOptions& options) : engine_(&engine), options_(&options) {}
 
-  // Reads, runs and answers batch after batch. What is wrong with a line is thrown when the lines before it are done.
+  // Reads, runs and answers batch after batch. What is wrong with a line is thrown when the lines before it
+  // are done.
   void run(LineReader& reader) {
     while (read_batch(reader)) {
       run_batch();
@@ -70,8 +73,8 @@ class Scorer {
 
   void show_perplexity() const {
     if (num_scored_ == 0) return print("nothing to score: a line needs two tokens\n");
-    print(fmt::format("perplexity {:.4f} over {} tokens\n", std::exp(-total_logprob_ / static_cast<double>(num_scored_)),
-                      grouped(num_scored_)));
+    print(fmt::format("perplexity {:.4f} over {} tokens\n",
+                      std::exp(-total_logprob_ / static_cast<double>(num_scored_)), grouped(num_scored_)));
   }
 
  private:
@@ -95,7 +98,8 @@ class Scorer {
     if (asked.has_want && asked.want.size() != asked.ids.size())
       throw Error(ErrorKind::format, fmt::format("want: expected a list for each of {} positions, got {}",
                                                  asked.ids.size(), asked.want.size()));
-    auto scoring = std::make_unique<Scoring>(Scoring{number, {asked.ids, std::move(asked.want), options_->top}, {}, {}, {}});
+    auto scoring = std::make_unique<Scoring>(
+        Scoring{number, {asked.ids, std::move(asked.want), options_->top}, {}, {}, {}});
     Request request;
     const std::size_t prefilled = std::min(asked.ids.size(), static_cast<std::size_t>(options_->decode_from));
     const auto middle = asked.ids.begin() + static_cast<std::ptrdiff_t>(prefilled);
@@ -131,7 +135,8 @@ class Scorer {
 
   void answer(const Scoring& scoring) {
     if (is_failure(scoring.stop) || !scoring.score.complete())
-      throw Error(ErrorKind::resource, fmt::format("[score] line {}: {}", scoring.number, describe(scoring.stop)));
+      throw Error(ErrorKind::resource,
+                  fmt::format("[score] line {}: {}", scoring.number, describe(scoring.stop)));
     if (options_->common.json) {
       print(dump_line(to_json(scoring)));
     } else {
@@ -161,7 +166,8 @@ class Scorer {
     const Tokenizer& tokenizer = engine_->checkpoint().tokenizer();
     const LineScore& score = scoring.score;
     const auto text = [&](TokenId id) { return "\"" + visible(token_text(tokenizer, id)) + "\""; };
-    print(bold(fmt::format("{:>8} {:>8}  {} {:>9} {:>8}", "position", "id", fit("token", 20), "log p", "p")) + "\n");
+    print(bold(fmt::format("{:>8} {:>8}  {} {:>9} {:>8}", "position", "id", fit("token", 20), "log p", "p")) +
+          "\n");
     double sum = 0;
     for (std::size_t n = 0; n < score.ids().size(); ++n) {
       std::string row = fmt::format("{:>8} {:>8}  {}", n, score.ids()[n], fit(text(score.ids()[n]), 20));

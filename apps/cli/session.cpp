@@ -15,7 +15,8 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options) 
   return Checkpoint::open(resolve_model(options.model));
 }
 
-std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options) {
+std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint,
+                                    const EngineOptions& options) {
   std::unique_ptr<Engine> engine = Engine::load(std::move(checkpoint), options);
   const EngineInfo& info = engine->info();
   if (info.context_lowered)
@@ -33,7 +34,8 @@ PromptForm prompt_form(const Checkpoint& checkpoint, bool raw) {
 }
 
 std::string one_turn(std::string_view system, std::string_view prompt) {
-  nlohmann::ordered_json conversation = {{"messages", nlohmann::ordered_json::array()}, {"add_generation_prompt", true}};
+  nlohmann::ordered_json conversation = {{"messages", nlohmann::ordered_json::array()},
+                                         {"add_generation_prompt", true}};
   if (!system.empty()) conversation["messages"].push_back({{"role", "system"}, {"content", system}});
   conversation["messages"].push_back({{"role", "user"}, {"content", prompt}});
   return conversation.dump();
@@ -43,8 +45,9 @@ std::vector<TokenId> prompt_ids(const Checkpoint& checkpoint, PromptForm form, s
                                 std::string_view prompt) {
   if (form == PromptForm::chat) return chat_prompt(checkpoint, one_turn(system, prompt));
   if (!system.empty())
-    throw Error(ErrorKind::usage, "[options] --system: expected a model with a chat template and no --raw, "
-                                  "got a text completed as it stands");
+    throw Error(ErrorKind::usage,
+                "[options] --system: expected a model with a chat template and no --raw, "
+                "got a text completed as it stands");
   const std::vector<TokenId> ids = checkpoint.tokenizer().tokenize(prompt, {.bos = true});
   if (ids.empty()) throw Error(ErrorKind::usage, "[options] PROMPT: expected some text, got none");
   return ids;

@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint and the engine on it, opened as the common options say, with notes on standard error about what was
-// decided at load; and the prompt's token ids as run, chat and explain make them.
+// A checkpoint and the engine on it, opened as the common options say, with notes on standard error about
+// what was decided at load; and the prompt's token ids as run, chat and explain make them.
 
 #include <memory>
 #include <string>
@@ -14,7 +14,8 @@ namespace couplet::cli {
 
 // Headers alone; no weights are read.
 std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options);
-std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint, const EngineOptions& options);
+std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint,
+                                    const EngineOptions& options);
 
 // How a prompt is put to the model.
 enum class PromptForm { chat, raw };

@@ -1,5 +1,6 @@
 #pragma once
-// What the steps of one stage cost together, summed from their records, and how near that comes to the machine's limits.
+// What the steps of one stage cost together, summed from their records, and how near that comes to the
+// machine's limits.
 
 #include <cstdint>
 
@@ -22,12 +23,18 @@ struct StageCost {
   double tokens_per_s() const { return per_second(static_cast<double>(rows)); }
   double operations_per_s() const { return per_second(static_cast<double>(operations())); }
   double bytes_per_s() const { return per_second(static_cast<double>(bytes())); }
-  double operations_per_byte() const { return bytes() > 0 ? static_cast<double>(operations()) / static_cast<double>(bytes()) : 0; }
+  double operations_per_byte() const {
+    return bytes() > 0 ? static_cast<double>(operations()) / static_cast<double>(bytes()) : 0;
+  }
 
   // Shares of the two limits: int8 dot products, which is what weights are multiplied with, and reading.
-  double of_compute_peak(const MachinePeaks& peaks) const { return operations_per_s() / peaks.int8_operations_per_s; }
+  double of_compute_peak(const MachinePeaks& peaks) const {
+    return operations_per_s() / peaks.int8_operations_per_s;
+  }
   double of_memory_peak(const MachinePeaks& peaks) const { return bytes_per_s() / peaks.read_bytes_per_s; }
-  bool bound_by_arithmetic(const MachinePeaks& peaks) const { return of_compute_peak(peaks) >= of_memory_peak(peaks); }
+  bool bound_by_arithmetic(const MachinePeaks& peaks) const {
+    return of_compute_peak(peaks) >= of_memory_peak(peaks);
+  }
 
  private:
   double per_second(double amount) const { return ms > 0 ? amount * 1e3 / ms : 0; }

@@ -37,9 +37,10 @@ ChatTemplateTokens token_texts(const Tokenizer& tokenizer) {
 }  // namespace
 
 int template_command(Arguments arguments) {
-  CommandLine line("template",
-                   "Renders conversations: lines {\"messages\", \"tools\", \"add_generation_prompt\"} in, {\"text\"} or "
-                   "{\"error\"} out.");
+  CommandLine line(
+      "template",
+      "Renders conversations: lines {\"messages\", \"tools\", \"add_generation_prompt\"} in, {\"text\"} or "
+      "{\"error\"} out.");
   CommonOptions common;
   std::optional<std::string> file;
   std::string template_file;
@@ -51,13 +52,15 @@ int template_command(Arguments arguments) {
 
   const auto checkpoint = open_checkpoint(common);
   if (!ChatTemplate::available())
-    throw Error(ErrorKind::unsupported, "[template] this build has no template engine: it was made without Rust (cargo)");
+    throw Error(ErrorKind::unsupported,
+                "[template] this build has no template engine: it was made without Rust (cargo)");
   std::unique_ptr<ChatTemplate> given;
   if (!template_file.empty())
     given = std::make_unique<ChatTemplate>(read_file(template_file), token_texts(checkpoint->tokenizer()));
   const ChatTemplate* chat_template = given ? given.get() : checkpoint->chat_template();
   if (chat_template == nullptr)
-    throw Error(ErrorKind::template_failed, "[template] this model has no chat template; --template FILE brings one");
+    throw Error(ErrorKind::template_failed,
+                "[template] this model has no chat template; --template FILE brings one");
 
   LineReader reader(file.value_or("-"));
   for (std::string text; reader.next(text);) {

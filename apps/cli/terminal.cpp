@@ -35,11 +35,17 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
-// The length of the well-formed UTF-8 character at the beginning of `text`, and the character; 0: there is none.
+// The length of the well-formed UTF-8 character at the beginning of `text`, and the character; 0: there is
+// none.
 std::size_t next_character(std::string_view text, char32_t& character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xC2 ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
   if (length == 0 || text.size() < length) return 0;
   character = length == 1 ? lead : lead & (0x7FU >> length);
   for (std::size_t i = 1; i < length; ++i) {
@@ -53,8 +59,8 @@ std::size_t next_character(std::string_view text, char32_t& character) {
 
 // Controls, and the marks that turn the direction of a line around.
 bool is_control(char32_t c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) ||
-         c == 0x2028 || c == 0x2029;
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069) || c == 0x2028 || c == 0x2029;
 }
 
 int columns_of(char32_t character) {

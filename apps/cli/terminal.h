@@ -1,6 +1,7 @@
 #pragma once
-// Where text goes and how it looks there: standard output (the answer) and standard error (all about it), checked
-// writes, the width of a line, and text made safe to show. Colour only on a terminal and never with NO_COLOR.
+// Where text goes and how it looks there: standard output (the answer) and standard error (all about it),
+// checked writes, the width of a line, and text made safe to show. Colour only on a terminal and never with
+// NO_COLOR.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,13 +18,14 @@ void print(std::string_view text);
 void flush();
 bool output_is_terminal();
 
-// About the answer. Does nothing after set_quiet(); an error is shown anyway. `text` has no newline at its end.
+// About the answer. Does nothing after set_quiet(); an error is shown anyway. `text` has no newline at its
+// end.
 void set_quiet();
 void note(std::string_view text);
 void show_error(std::string_view text);
 
-bool use_color();     // on standard output
-int line_width();     // columns: of the terminal, else 80; at least 40
+bool use_color();  // on standard output
+int line_width();  // columns: of the terminal, else 80; at least 40
 // Dim text where colour is used, else unchanged.
 std::string dim(std::string_view text);
 std::string bold(std::string_view text);
@@ -41,7 +43,7 @@ std::string fit(std::string_view text, int width);
 std::string fit_end(std::string_view text, int width);
 std::string pad_left(std::string_view text, int width);
 
-std::string bar(double share, int width);  // '#' signs
+std::string bar(double share, int width);   // '#' signs
 std::string grouped(std::uint64_t number);  // 49,152
 std::string amount(std::uint64_t bytes);    // 98 MB
 std::string percent(double share);          // "31.2 %", "<0.1 %"

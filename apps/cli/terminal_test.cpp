@@ -8,7 +8,8 @@ namespace {
 TEST(Terminal, ControlCharactersAndBrokenBytesAreMadeVisible) {
   EXPECT_EQ(visible("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");
   EXPECT_EQ(visible("\xf0\x9f\x98"), "\\xf0\\x9f\\x98");
-  EXPECT_EQ(visible("\xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80"), "\\xc0\\x80 \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(visible("\xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80"),
+            "\\xc0\\x80 \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
   EXPECT_EQ(visible("“日本” \xf0\x9f\x98\x8a"), "“日本” \xf0\x9f\x98\x8a");
   EXPECT_EQ(visible("\u0085\u202e\u2028"), "\\u0085\\u202e\\u2028");
   EXPECT_EQ(visible(std::string_view("\0", 1)), "\\x00");
@@ -29,7 +30,8 @@ TEST(Terminal, WidthCountsColumns) {
 }
 
 TEST(Terminal, FitGivesExactlyTheWidthAskedFor) {
-  for (const char* text : {"", "a", "abcdefgh", "日本日本日本", "a日b本c日d", "e\u0301e\u0301e\u0301e\u0301e\u0301"}) {
+  for (const char* text :
+       {"", "a", "abcdefgh", "日本日本日本", "a日b本c日d", "e\u0301e\u0301e\u0301e\u0301e\u0301"}) {
     for (const int width : {1, 2, 3, 4, 5, 8, 20}) {
       EXPECT_EQ(display_width(fit(text, width)), width) << text << " " << width;
       EXPECT_EQ(display_width(fit_end(text, width)), width) << text << " " << width;

@@ -29,7 +29,8 @@ bool read_options(Arguments arguments, TokenizeArguments& options) {
   line.flag("--bos", options.bos, "Put BOS first where the model wants one");
   line.flag("--special", options.special, "Read special tokens out of the text");
   line.flag("--batch", options.batch, "Read lines {\"text\"} on stdin, write lines {\"ids\"}");
-  line.flag("--detokenize", options.detokenize, "Ids back to text: TEXT is \"1 2 3\"; with --batch lines {\"ids\"}");
+  line.flag("--detokenize", options.detokenize,
+            "Ids back to text: TEXT is \"1 2 3\"; with --batch lines {\"ids\"}");
   return line.parse(arguments);
 }
 
@@ -50,7 +51,8 @@ void show_tokens(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bo
                        {"bytes", std::vector<std::uint8_t>(bytes.begin(), bytes.end())},
                        {"kind", kind}}));
     } else {
-      print(fmt::format("{:>8}  {} {} {}\n", id, fit("\"" + visible(bytes) + "\"", 24), fit(hex(bytes), 24), kind));
+      print(fmt::format("{:>8}  {} {} {}\n", id, fit("\"" + visible(bytes) + "\"", 24), fit(hex(bytes), 24),
+                        kind));
     }
   }
 }
@@ -70,7 +72,8 @@ std::vector<TokenId> parse_ids(std::string_view text, int vocab_size) {
 }
 
 int run_batch(const TokenizeArguments& options, const Tokenizer& tokenizer) {
-  if (options.text) throw Error(ErrorKind::usage, "[tokenize] --batch: expected lines on standard input, got TEXT too");
+  if (options.text)
+    throw Error(ErrorKind::usage, "[tokenize] --batch: expected lines on standard input, got TEXT too");
   LineReader reader("-");
   for (std::string line; reader.next(line);) {
     print(at_line("tokenize", reader.number(), [&] {
@@ -97,10 +100,12 @@ int tokenize_command(Arguments arguments) {
   const std::string text = from_input ? read_standard_input() : *options.text;
   if (options.detokenize) {
     const std::string back = detokenize(tokenizer, parse_ids(text, tokenizer.vocab_size()), options.special);
-    print(options.common.json ? dump_line({{"text", back}}) : (output_is_terminal() ? harmless(back) : back) + "\n");
+    print(options.common.json ? dump_line({{"text", back}})
+                              : (output_is_terminal() ? harmless(back) : back) + "\n");
     return 0;
   }
-  show_tokens(tokenizer, tokenizer.tokenize(text, {.bos = options.bos, .special = options.special}), options.common.json);
+  show_tokens(tokenizer, tokenizer.tokenize(text, {.bos = options.bos, .special = options.special}),
+              options.common.json);
   const std::size_t lost = tokenizer.inexpressible(text);
   if (lost > 0) note(fmt::format("{} characters are not in the vocabulary and became U+FFFD", lost));
   return 0;

@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes of the character that begins at text[0]; the text is valid UTF-8 (JSON strings and rendered text are).
+// Bytes of the character that begins at text[0]; the text is valid UTF-8 (JSON strings and rendered text
+// are).
 std::size_t character_length(std::string_view text) {
   std::size_t length = 1;
   while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) ++length;
@@ -38,12 +39,15 @@ void mark_strings(Json& value, const ControlSpellings& spellings, std::string_vi
 // A private-use character that neither the conversation nor the template has.
 std::string unused_mark(std::string_view conversation, std::string_view template_source) {
   for (unsigned code = 0xE000; code < 0xF900; ++code) {
-    const std::string mark = {static_cast<char>(0xE0 | (code >> 12)), static_cast<char>(0x80 | ((code >> 6) & 0x3F)),
+    const std::string mark = {static_cast<char>(0xE0 | (code >> 12)),
+                              static_cast<char>(0x80 | ((code >> 6) & 0x3F)),
                               static_cast<char>(0x80 | (code & 0x3F))};
-    if (conversation.find(mark) == std::string_view::npos && template_source.find(mark) == std::string_view::npos)
+    if (conversation.find(mark) == std::string_view::npos &&
+        template_source.find(mark) == std::string_view::npos)
       return mark;
   }
-  throw Error(ErrorKind::template_failed, "[chat] conversation: expected an unused private-use character, got all of them");
+  throw Error(ErrorKind::template_failed,
+              "[chat] conversation: expected an unused private-use character, got all of them");
 }
 
 Json parse(std::string_view conversation) {
@@ -146,7 +150,8 @@ std::vector<TokenId> chat_prompt(const Tokenizer& tokenizer, const ChatTemplate&
 
 std::vector<TokenId> chat_prompt(const Checkpoint& checkpoint, std::string_view conversation) {
   if (checkpoint.chat_template() == nullptr)
-    throw Error(ErrorKind::template_failed, "[chat] the checkpoint has no chat template: it can only complete raw text");
+    throw Error(ErrorKind::template_failed,
+                "[chat] the checkpoint has no chat template: it can only complete raw text");
   return chat_prompt(checkpoint.tokenizer(), *checkpoint.chat_template(), conversation);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// What chat_prompt() is made of. A message's control spellings are marked before the template runs: a mark (a character
-// that occurs nowhere) is put inside each, so what the template renders still shows which came from a message. The
-// rendered text is then cut at the unmarked control tokens, and the marks are taken out of what lies between.
+// What chat_prompt() is made of. A message's control spellings are marked before the template runs: a mark (a
+// character that occurs nowhere) is put inside each, so what the template renders still shows which came from
+// a message. The rendered text is then cut at the unmarked control tokens, and the marks are taken out of
+// what lies between.
 
 #include <cstddef>
 #include <string>

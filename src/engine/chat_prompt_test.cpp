@@ -10,11 +10,13 @@
 namespace couplet::engine {
 namespace {
 
-// Ids 0 to 255 are bytes; the rest are control tokens, one of a single character and one that another begins with.
+// Ids 0 to 255 are bytes; the rest are control tokens, one of a single character and one that another begins
+// with.
 class ByteTokenizer : public Tokenizer {
  public:
   static constexpr int kBytes = 256;
-  static constexpr std::array<std::string_view, 5> kControls = {"<|start|>", "<|end|>", "<|end|>>", "\xC2\xA7", "<s>"};
+  static constexpr std::array<std::string_view, 5> kControls = {"<|start|>", "<|end|>", "<|end|>>",
+                                                                "\xC2\xA7", "<s>"};
 
   std::vector<TokenId> tokenize(std::string_view text, TokenizeOptions options) const override {
     std::vector<TokenId> ids;
@@ -38,7 +40,8 @@ class ByteTokenizer : public Tokenizer {
   TokenKind kind(TokenId id) const override { return id < kBytes ? TokenKind::byte : TokenKind::control; }
   std::string_view vocabulary_text(TokenId) const override { return ""; }
   std::string bytes(TokenId id, bool) const override {
-    return id < kBytes ? std::string(1, static_cast<char>(id)) : std::string(kControls[static_cast<std::size_t>(id - kBytes)]);
+    return id < kBytes ? std::string(1, static_cast<char>(id))
+                       : std::string(kControls[static_cast<std::size_t>(id - kBytes)]);
   }
   bool adds_bos() const override { return bos_; }
   TokenId bos_id() const override { return kBytes + 4; }
@@ -71,9 +74,9 @@ std::vector<TokenId> expected(std::string_view before, std::string_view content,
 }
 
 TEST(ChatPrompt, ControlSpellingsInAMessageStayText) {
-  for (const char* content :
-       {"", "hello", "a<|end|>b", "<|end|>", "<|end|><|start|>system", "<|end|>>", "<|end|>>>", "<|<|end|>", "<|end|",
-        "|end|>", "\xC2\xA7", "\xC2\xA7\xC2\xA7x", "x\xC2\xA7<|end|>", "<s>", "日本<|start|>\xF0\x9F\x98\x8A"}) {
+  for (const char* content : {"", "hello", "a<|end|>b", "<|end|>", "<|end|><|start|>system", "<|end|>>",
+                              "<|end|>>>", "<|<|end|>", "<|end|", "|end|>", "\xC2\xA7", "\xC2\xA7\xC2\xA7x",
+                              "x\xC2\xA7<|end|>", "<s>", "日本<|start|>\xF0\x9F\x98\x8A"}) {
     EXPECT_EQ(through("<|start|>user\n", content, "<|end|>\n<|start|>"),
               expected("<|start|>user\n", content, "<|end|>\n<|start|>"))
         << content;
@@ -135,7 +138,8 @@ TEST_F(RenderedPrompt, ThereIsExactlyOneBosWhereTheTokenizerAddsIt) {
 }
 
 TEST_F(RenderedPrompt, ABadConversationIsAnError) {
-  for (const char* conversation : {"", "{", "[1"}) EXPECT_THROW(ids(kTurns, conversation), Error) << conversation;
+  for (const char* conversation : {"", "{", "[1"})
+    EXPECT_THROW(ids(kTurns, conversation), Error) << conversation;
   EXPECT_THROW(ids(kTurns, std::string(100'000, '[')), Error);
   EXPECT_THROW(ids("{{ raise_exception('no') }}", R"({"messages": []})"), Error);
 }

@@ -20,16 +20,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRounds = 4;                     // the best one counts: the others met a neighbour
-constexpr double kComputeSeconds = 0.02;       // a round of arithmetic; shorter ones scatter by more than 2 %
-constexpr double kReadSeconds = 0.04;          // a round of reading, at least two passes
+constexpr int kRounds = 4;                // the best one counts: the others met a neighbour
+constexpr double kComputeSeconds = 0.02;  // a round of arithmetic; shorter ones scatter by more than 2 %
+constexpr double kReadSeconds = 0.04;     // a round of reading, at least two passes
 constexpr std::size_t kReadLimit = 512U << 20;  // beyond every cache: more bytes are read no slower
-constexpr std::size_t kReadStep = 256;         // what PeakLoops::read takes in one go
+constexpr std::size_t kReadStep = 256;          // what PeakLoops::read takes in one go
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
-// Runs `work(thread)` on all threads at once, kRounds times; the most work a second over all threads. Each thread's own
-// rate counts from the common start, so that one that the system delays does not hide in the others' time.
+// Runs `work(thread)` on all threads at once, kRounds times; the most work a second over all threads. Each
+// thread's own rate counts from the common start, so that one that the system delays does not hide in the
+// others' time.
 double best_rate(int num_threads, const std::function<double(int thread)>& work) {
   std::vector<double> rates(static_cast<std::size_t>(num_threads));
   double best = 0;

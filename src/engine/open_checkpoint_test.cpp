@@ -23,7 +23,8 @@ class SamplingDefaultsTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  std::filesystem::path path_ = ::testing::TempDir() + "couplet_defaults_" + std::to_string(::getpid()) + ".gguf";
+  std::filesystem::path path_ =
+      ::testing::TempDir() + "couplet_defaults_" + std::to_string(::getpid()) + ".gguf";
 };
 
 TEST_F(SamplingDefaultsTest, AreWhatTheFileSays) {
@@ -40,7 +41,8 @@ TEST_F(SamplingDefaultsTest, AreWhatTheFileSays) {
 TEST_F(SamplingDefaultsTest, ThatMakeNoSenseAreRefused) {
   for (const char* key : {"temp", "top_p", "min_p", "penalty_repeat"}) {
     for (const float value : {-1.0F, NAN, INFINITY}) {
-      EXPECT_THROW(read([&](auto& gguf) { gguf.add(std::string("general.sampling.") + key, value); }), Error) << key << value;
+      EXPECT_THROW(read([&](auto& gguf) { gguf.add(std::string("general.sampling.") + key, value); }), Error)
+          << key << value;
     }
   }
   EXPECT_THROW(read([](auto& gguf) { gguf.add("general.sampling.top_k", std::int32_t{-2}); }), Error);

@@ -44,7 +44,7 @@ TEST(Peaks, ReadingReadsToTheLastLine) {
   alignas(64) std::byte bytes[1024] = {};
   for (const std::string_view level : levels()) {
     const PeakLoops& loops = *peak_loops(level);
-    for (const std::size_t line : {0, 256, 960}) {
+    for (const std::size_t line : {0U, 256U, 960U}) {
       bytes[line] = std::byte{1};
       std::int64_t sum = 0;
       loops.read(bytes, sizeof bytes, &sum);
