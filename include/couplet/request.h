@@ -46,7 +46,7 @@ struct Request {
   bool log_probabilities = false;  // fill TokenChoice's probabilities (costs a pass over the vocabulary)
   bool use_prefix_cache = true;
   // Called by the thread in step() with the raw logits [vocab_size] after every position of prompt and reply, in
-  // order. Positions that a prefix cache holds have no logits, so it turns the cache off for this request.
+  // order; must not throw. Positions that a prefix cache holds have no logits, so it turns the cache off for this request.
   std::function<void(int position, std::span<const float> logits)> on_logits;
 };
 
@@ -61,7 +61,6 @@ enum class StopReason {
   cancelled,
   numeric_error,  // a logit or activation that is not finite
   cache_range,    // a key or value beyond what the cache's format holds
-  out_of_cache,   // the pool has no page and nothing can be given back
 };
 const char* name(StopReason reason);
 

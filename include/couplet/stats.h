@@ -46,10 +46,10 @@ struct StepRecord {
   int num_logit_rows = 0;
   std::uint64_t matmul_operations = 0;     // two a multiply-add, weights times rows, every plane counted
   std::uint64_t attention_operations = 0;  // two a multiply-add, scores and values
-  std::uint64_t weights_bytes = 0;         // read once a step, however many rows
+  std::uint64_t weights_bytes = 0;         // read once a step, however many rows; the head once in 32 logit rows
   std::uint64_t cache_read_bytes = 0;
   std::uint64_t cache_write_bytes = 0;
-  double forward_ms = 0;  // the model alone
+  double forward_ms = 0;  // the model alone: layers and head
   double step_ms = 0;     // all of step()
   std::vector<SequenceStep> sequences;
 };

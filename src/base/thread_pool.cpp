@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/cpu_features.h"
+#include "base/float_environment.h"
 #include "couplet/error.h"
 
 namespace couplet {
@@ -48,13 +49,13 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(int num_items, void* context, Function function) {
   COUPLET_CHECK(static_cast<std::uint64_t>(num_items) < kItemMask);
-  // The last job is done, so nobody claims: a late worker's compare-exchange fails on the old epoch.
+  // The last job has no item left: whoever still looks at its epoch claims nothing.
   const std::uint64_t epoch = (claim_.load(std::memory_order_relaxed) >> kItemBits) + 1;
   context_.store(context, std::memory_order_relaxed);
   function_.store(function, std::memory_order_relaxed);
   num_items_.store(num_items, std::memory_order_relaxed);
   num_left_.store(num_items, std::memory_order_relaxed);
-  claim_.store(epoch << kItemBits, std::memory_order_seq_cst);
+  claim_.store(epoch << kItemBits | static_cast<std::uint64_t>(num_items), std::memory_order_seq_cst);
   if (num_asleep_.load(std::memory_order_seq_cst) > 0) {
     wake_.fetch_add(1);
     wake_.notify_all();
@@ -69,12 +70,13 @@ void ThreadPool::run(int num_items, void* context, Function function) {
 void ThreadPool::claim_items(std::uint64_t epoch, int thread) {
   std::uint64_t claim = claim_.load(std::memory_order_acquire);
   while ((claim >> kItemBits) == epoch) {
-    const int item = static_cast<int>(claim & kItemMask);
+    const int num_unclaimed = static_cast<int>(claim & kItemMask);
+    if (num_unclaimed == 0) return;
+    const int item = num_items_.load(std::memory_order_relaxed) - num_unclaimed;
     void* const context = context_.load(std::memory_order_relaxed);
     const Function function = function_.load(std::memory_order_relaxed);
-    if (item >= num_items_.load(std::memory_order_relaxed)) return;
-    // Success means that the job was still this epoch's, and so were the three values just read.
-    if (!claim_.compare_exchange_weak(claim, claim + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    // Success means that the epoch still had this item, so the job was not done and the three values are its own.
+    if (!claim_.compare_exchange_weak(claim, claim - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
     function(context, item, thread);
     num_left_.fetch_sub(1, std::memory_order_release);
     claim = claim_.load(std::memory_order_acquire);
@@ -102,22 +104,5 @@ void ThreadPool::work(int thread) {
   std::uint64_t epoch = 0;
   while ((epoch = wait_for_job(epoch)) != 0) claim_items(epoch, thread);
 }
-
-namespace {
-
-constexpr std::uint32_t kStandardControl = 0x1f80;
-
-std::uint32_t control_word() {
-  std::uint32_t word = 0;
-  __asm__ volatile("stmxcsr %0" : "=m"(word));
-  return word;
-}
-
-void set_control_word(std::uint32_t word) { __asm__ volatile("ldmxcsr %0" : : "m"(word)); }
-
-}  // namespace
-
-StandardFloats::StandardFloats() : saved_(control_word()) { set_control_word(kStandardControl); }
-StandardFloats::~StandardFloats() { set_control_word(saved_); }
 
 }  // namespace couplet

@@ -43,7 +43,9 @@ class ThreadPool {
   // The next epoch after `seen`, or 0 when the pool closes.
   std::uint64_t wait_for_job(std::uint64_t seen);
 
-  static constexpr int kItemBits = 24;  // claim_ = epoch << kItemBits | next item
+  // claim_ = epoch << kItemBits | items not yet claimed. An epoch without items left can't be claimed from, so a worker
+  // that comes late never touches the next job's values before they are all there.
+  static constexpr int kItemBits = 24;
   static constexpr std::uint64_t kItemMask = (1U << kItemBits) - 1;
 
   alignas(64) std::atomic<std::uint64_t> claim_{0};
@@ -56,18 +58,6 @@ class ThreadPool {
   std::atomic<bool> closing_{false};
   int spins_;
   std::vector<std::thread> workers_;
-};
-
-// Round to nearest, no flushing of subnormals, exceptions masked (docs/numerics.md, rule 1), for the time it lives.
-class StandardFloats {
- public:
-  StandardFloats();
-  ~StandardFloats();
-  StandardFloats(const StandardFloats&) = delete;
-  StandardFloats& operator=(const StandardFloats&) = delete;
-
- private:
-  std::uint32_t saved_;
 };
 
 }  // namespace couplet

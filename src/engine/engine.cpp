@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/cpu_features.h"
+#include "base/float_environment.h"
 #include "engine/decode.h"
 #include "engine/engine_impl.h"
 #include "engine/prefill.h"
@@ -20,6 +21,8 @@ constexpr int kMostThreads = 1024;
 constexpr int kMostRows = 1 << 16;
 // The pool's default room, in full contexts: a few conversations with their prefixes.
 constexpr std::uint64_t kContextsOfCache = 4;
+// Each page costs about 150 bytes of bookkeeping, whatever its size.
+constexpr std::uint64_t kMostPages = 1 << 22;
 
 void check_range(const char* option, int value, int least, int most) {
   if (value < least || value > most)
@@ -28,8 +31,8 @@ void check_range(const char* option, int value, int least, int most) {
 }
 
 // Sets context and cache size: the options', or what the model wants and the machine's free memory allows.
-void size_cache(const EngineOptions& options, model::ModelConfig& config, std::uint64_t page_bytes, EngineInfo& info) {
-  const int model_context = config.context_length;
+void size_cache(const EngineOptions& options, int model_context, std::uint64_t weights_bytes, std::uint64_t page_bytes,
+                EngineInfo& info) {
   if (options.context != 0) check_range("context", options.context, 1, model_context);
   info.context = options.context != 0 ? options.context : model_context;
   const auto bytes_of = [&](int positions) { return static_cast<std::uint64_t>(cache::pages_for(positions)) * page_bytes; };
@@ -41,18 +44,19 @@ void size_cache(const EngineOptions& options, model::ModelConfig& config, std::u
     info.cache_bytes = options.cache_bytes;
     return;
   }
-  const std::uint64_t affordable = available_memory_bytes() / 2;
+  const std::uint64_t free_bytes = available_memory_bytes();
+  const std::uint64_t affordable = free_bytes > weights_bytes ? (free_bytes - weights_bytes) / 2 : 0;
   if (bytes_of(info.context) > affordable) {
     if (options.context != 0)
       throw Error(ErrorKind::resource, "[engine] context " + std::to_string(info.context) + ": expected " +
-                                           std::to_string(bytes_of(info.context)) + " bytes of cache, half of the free memory is " +
+                                           std::to_string(bytes_of(info.context)) + " bytes of cache, half of the memory beside the weights is " +
                                            std::to_string(affordable));
     const auto pages = affordable / page_bytes;
     info.context = static_cast<int>(pages) * kernels::kPagePositions;
     info.context_lowered = true;
     if (info.context < 1)
       throw Error(ErrorKind::resource, "[engine] cache: expected at least " + std::to_string(page_bytes) +
-                                           " bytes for one page, half of the free memory is " + std::to_string(affordable));
+                                           " bytes for one page, half of the memory beside the weights is " + std::to_string(affordable));
   }
   info.cache_bytes = std::min(kContextsOfCache * bytes_of(info.context), std::max(affordable, bytes_of(info.context)));
 }
@@ -69,7 +73,7 @@ EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const E
   kernels_ = &kernels::select_kernels(options.kernels);
 
   const cache::CacheShape shape = model::cache_shape(config_, cache::CacheFormat::f16);
-  size_cache(options, config_, shape.page_bytes(), info_);
+  size_cache(options, config_.context_length, checkpoint_->summary().weights_bytes, shape.page_bytes(), info_);
   config_.context_length = info_.context;
   info_.kernels = kernels_->name;
   info_.num_threads = options.num_threads != 0 ? options.num_threads : usable_cpus();
@@ -80,7 +84,8 @@ EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const E
   threads_ = std::make_unique<ThreadPool>(info_.num_threads);
   weights_ = model::load_weights(checkpoint_->file(), config_, *threads_, *kernels_);
   info_.weights_bytes = weights_->packed_bytes;
-  pool_ = std::make_unique<cache::PagePool>(shape, static_cast<int>(info_.cache_bytes / shape.page_bytes()));
+  const std::uint64_t num_pages = std::min<std::uint64_t>(info_.cache_bytes / shape.page_bytes(), kMostPages);
+  pool_ = std::make_unique<cache::PagePool>(shape, static_cast<int>(num_pages));
   tree_ = std::make_unique<cache::PrefixTree>(*pool_);
   const int chunk = std::min(options.chunk_rows, info_.context);
   scheduler_ = std::make_unique<Scheduler>(*tree_, *pool_, SchedulerLimits{chunk, options.max_sequences});
@@ -102,14 +107,14 @@ std::span<const Event> EngineImpl::step() {
   finished_.clear();
   accept();
   const std::span<const Planned> plan = scheduler_->plan();
-  if (plan.empty()) return events_;
-
-  ledger_.begin_forward(plan);
-  forward_->run(build_batch(plan));
-  choose(plan);
-  ledger_.end_forward();
-  commit(plan);
-  ledger_.end_step(forward_->counters(), forward_->num_logit_rows());
+  ledger_.note_plan(plan);
+  if (!plan.empty()) {
+    run(plan);
+    choose(plan);
+    ledger_.note_work(forward_->counters(), forward_->num_logit_rows());
+    commit(plan);
+  }
+  ledger_.end_step();
   return events_;
 }
 
@@ -137,10 +142,11 @@ std::string EngineImpl::refusal(const Request& request) const {
 
 SubmitResult EngineImpl::submit(Request request) {
   if (std::string why = refusal(request); !why.empty()) return {0, std::move(why)};
-  const std::lock_guard lock(inbox_mutex_);
   const RequestId id = ++last_id_;
-  submitted_.push_back(
-      std::make_unique<Sequence>(id, std::move(request), checkpoint_->tokenizer(), *pool_, info_.context));
+  // Made before the lock is taken: step() waits for the lock too.
+  auto sequence = std::make_unique<Sequence>(id, std::move(request), checkpoint_->tokenizer(), *pool_, info_.context);
+  const std::lock_guard lock(inbox_mutex_);
+  submitted_.push_back(std::move(sequence));
   num_unfinished_ += 1;
   inbox_filled_ = true;
   return {id, ""};
@@ -161,6 +167,7 @@ void EngineImpl::accept() {
     Sequence* sequence = scheduler_->find(id);
     if (sequence == nullptr) continue;  // it ended by itself, or never was
     sequence->shown.clear();
+    sequence->choice.id = -1;
     end_reply(*sequence, StopReason::cancelled);
     report(*sequence);
     finish(*sequence);
@@ -169,18 +176,32 @@ void EngineImpl::accept() {
   inbox_filled_ = false;
 }
 
-model::Batch EngineImpl::build_batch(std::span<const Planned> plan) {
+int EngineImpl::num_logit_rows(const Planned& planned) {
+  const Sequence& s = *planned.sequence;
+  const int last = planned.reaches_end ? 1 : 0;
+  if (!s.observed()) return last;
+  // After a preemption, positions whose logits were seen run again, but their logits are not made again.
+  const int end = s.num_computed + planned.num_rows;
+  return std::max(last, std::min(planned.num_rows, end - s.num_observed));
+}
+
+void EngineImpl::run(std::span<const Planned> plan) {
   batch_tokens_.clear();
   batch_sequences_.clear();
   for (const Planned& planned : plan) {
     const Sequence& s = *planned.sequence;
-    const int num_logit_rows = s.observed() ? planned.num_rows : planned.reaches_end ? 1 : 0;
     batch_sequences_.push_back({static_cast<int>(batch_tokens_.size()), planned.num_rows, s.num_computed, &s.pages,
-                                num_logit_rows});
+                                num_logit_rows(planned)});
     const auto first = s.tokens.begin() + s.num_computed;
     batch_tokens_.insert(batch_tokens_.end(), first, first + planned.num_rows);
   }
-  return {batch_tokens_, batch_sequences_};
+  const Ledger::Timing timing = ledger_.time_forward();
+  forward_->run({batch_tokens_, batch_sequences_});
+}
+
+const model::Rows& EngineImpl::head(int first, int num) {
+  const Ledger::Timing timing = ledger_.time_forward();
+  return forward_->head(first, num);
 }
 
 void EngineImpl::choose(std::span<const Planned> plan) {
@@ -196,11 +217,16 @@ void EngineImpl::choose(std::span<const Planned> plan) {
       if (row == group_end) {
         group_begin = group_end;
         group_end += std::min(model::Forward::kHeadRows, forward_->num_logit_rows() - group_begin);
-        logits = &forward_->head(group_begin, group_end - group_begin);
+        logits = &head(group_begin, group_end - group_begin);
       }
+      // A row that is not finite ends its sequence: nothing behind it is shown or chosen.
+      if (sequence.stop != StopReason::none || forward_->fault(static_cast<int>(i)) != model::RowFault::none) continue;
       const float* const values = logits->row(row - group_begin);
-      observe(sequence, sequence.num_computed + plan[i].num_rows - num + r, values);
-      if (r == num - 1 && plan[i].reaches_end) choose_token(i, sequence, values);
+      bool finite = true;
+      if (sequence.observed()) kernels_->argmax(values, config_.vocab_size, &finite);
+      if (!finite) sequence.stop = StopReason::numeric_error;
+      else observe(sequence, sequence.num_computed + plan[i].num_rows - num + r, values);
+      if (finite && r == num - 1 && plan[i].reaches_end) choose_token(i, sequence, values);
     }
   }
 }
@@ -221,42 +247,47 @@ void EngineImpl::choose_token(std::size_t planned, Sequence& sequence, const flo
   selection.measure = request.log_probabilities;
   selection.num_alternatives = request.num_alternatives;
   const std::span<const float> row(logits, static_cast<std::size_t>(config_.vocab_size));
-  if (!select_token(*distribution_, row, selection, sequence.choice)) sequence.stop = StopReason::numeric_error;
-  ledger_.note_choice(planned, sequence.choice);
+  if (select_token(*distribution_, row, selection, sequence.choice))
+    ledger_.note_choice(planned, sequence.choice);
+  else
+    sequence.stop = StopReason::numeric_error;
 }
 
 void EngineImpl::commit(std::span<const Planned> plan) {
-  for (std::size_t i = 0; i < plan.size(); ++i) settle(plan[i], forward_->fault(static_cast<int>(i)));
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    Sequence& sequence = *plan[i].sequence;
+    const model::RowFault fault = forward_->fault(static_cast<int>(i));
+    if (fault == model::RowFault::cache_range) sequence.stop = StopReason::cache_range;
+    if (fault == model::RowFault::not_finite) sequence.stop = StopReason::numeric_error;
+    if (sequence.stop == StopReason::none) {
+      advance(plan[i]);
+    } else {
+      sequence.choice.id = -1;
+      sequence.num_computed = 0;  // nothing of it may be shared
+      end_reply(sequence, sequence.stop);
+    }
+    if (sequence.choice.id >= 0 || sequence.stop != StopReason::none) report(sequence);
+    if (sequence.stop != StopReason::none) finish(sequence);
+  }
 }
 
-void EngineImpl::settle(const Planned& planned, model::RowFault fault) {
+void EngineImpl::advance(const Planned& planned) {
   Sequence& sequence = *planned.sequence;
-  if (fault == model::RowFault::cache_range) sequence.stop = StopReason::cache_range;
-  if (fault == model::RowFault::not_finite) sequence.stop = StopReason::numeric_error;
-  if (sequence.stop == StopReason::none) {
-    sequence.pages.append(planned.num_rows);
-    sequence.num_computed += planned.num_rows;
-    if (planned.stage == Stage::prefill && planned.reaches_end) publish_pages(sequence, *tree_);
-    if (sequence.choice.id >= 0) {
-      feed_back(sequence, checkpoint_->tokenizer());
-    } else if (planned.reaches_end) {
-      const StopReason limit = sequence.context_limits ? StopReason::context_full : StopReason::max_tokens;
-      const StopReason kept = sequence.stop_when_computed;
-      if (kept != StopReason::none) sequence.stop = kept;
-      else end_reply(sequence, limit);
-    }
-    // Whoever looks at logits is shown those behind the last token too.
-    if (sequence.observed() && sequence.stop != StopReason::none && sequence.num_pending() > 0) {
-      sequence.stop_when_computed = sequence.stop;
-      sequence.stop = StopReason::none;
-    }
-  } else {
-    sequence.choice.id = -1;
-    end_reply(sequence, sequence.stop);
-    sequence.num_computed = 0;  // nothing of it may be shared
+  sequence.pages.append(planned.num_rows);
+  sequence.num_computed += planned.num_rows;
+  if (!planned.reaches_end) return;
+  if (planned.stage == Stage::prefill) publish_pages(sequence, *tree_);
+  if (sequence.choice.id >= 0)
+    feed_back(sequence, checkpoint_->tokenizer());
+  else if (sequence.stop_when_computed != StopReason::none)
+    sequence.stop = sequence.stop_when_computed;
+  else
+    end_reply(sequence, sequence.context_limits ? StopReason::context_full : StopReason::max_tokens);
+  // Whoever looks at logits is shown those behind the last token too.
+  if (sequence.observed() && sequence.stop != StopReason::none && sequence.num_pending() > 0) {
+    sequence.stop_when_computed = sequence.stop;
+    sequence.stop = StopReason::none;
   }
-  if (sequence.choice.id >= 0 || sequence.stop != StopReason::none || !sequence.shown.empty()) report(sequence);
-  if (sequence.stop != StopReason::none) finish(sequence);
 }
 
 void EngineImpl::report(const Sequence& sequence) {

@@ -38,12 +38,14 @@ class EngineImpl : public Engine {
  private:
   std::string refusal(const Request& request) const;
   void accept();
-  model::Batch build_batch(std::span<const Planned> plan);
+  static int num_logit_rows(const Planned& planned);
+  void run(std::span<const Planned> plan);
+  const model::Rows& head(int first, int num);
   void choose(std::span<const Planned> plan);
   void choose_token(std::size_t planned, Sequence& sequence, const float* logits);
   void observe(Sequence& sequence, int position, const float* logits);
   void commit(std::span<const Planned> plan);
-  void settle(const Planned& planned, model::RowFault fault);
+  void advance(const Planned& planned);
   void finish(Sequence& sequence);
   void report(const Sequence& sequence);
 
@@ -65,10 +67,10 @@ class EngineImpl : public Engine {
   std::vector<Event> events_;
   std::vector<std::unique_ptr<Sequence>> finished_;  // of the last step: its events look at them
 
-  std::mutex inbox_mutex_;  // guards the three below
+  std::mutex inbox_mutex_;  // guards the two below
   std::vector<std::unique_ptr<Sequence>> submitted_;
   std::vector<RequestId> cancelled_;
-  RequestId last_id_ = 0;
+  std::atomic<RequestId> last_id_{0};
   std::atomic<bool> inbox_filled_{false};
   std::atomic<int> num_unfinished_{0};
 };

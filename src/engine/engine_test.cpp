@@ -217,6 +217,30 @@ TEST_F(EngineTest, CancelledAnywhereGivesEverythingBack) {
   }
 }
 
+TEST_F(EngineTest, CancelledInDecodeTellsNoTokenTwice) {
+  load();
+  const SubmitResult result = engine_->submit(greedy(tokens(20, 1), 50));
+  std::vector<TokenId> told;
+  for (int i = 0; i < 5; ++i)
+    for (const Event& event : engine_->step()) told.push_back(event.token);
+  engine_->cancel(result.id);
+  const auto events = engine_->step();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].token, -1);
+  EXPECT_EQ(events[0].stop, StopReason::cancelled);
+  EXPECT_EQ(told, run(greedy(tokens(20, 1), 5)).tokens);
+}
+
+TEST_F(EngineTest, AStepWithoutWorkLeavesARecordToo) {
+  load();
+  run(greedy(tokens(5, 1), 2));
+  const std::uint64_t index = engine_->last_step().index;
+  EXPECT_TRUE(engine_->step().empty());
+  EXPECT_EQ(engine_->last_step().index, index + 1);
+  EXPECT_TRUE(engine_->last_step().sequences.empty());
+  EXPECT_EQ(engine_->last_step().matmul_operations, 0U);
+}
+
 TEST_F(EngineTest, CancelOfTheUnknownAndTheFinishedIsNothing) {
   load();
   engine_->cancel(12345);
@@ -416,6 +440,25 @@ TEST_F(HugeModelTest, ValuesBeyondTheCacheEndTheSequenceWithAnError) {
   EXPECT_EQ(engine.pages().used_pages(), 0);
 }
 
+// The same behind quantized weights, whose own check of activations comes after the cache's.
+class HugeQuantizedModelTest : public EngineTest {
+ protected:
+  static TinyModel model() {
+    TinyModel m = testing::tiny_llama();
+    m.types.assign(22, formats::TensorType::q8_0);
+    m.types[2] = formats::TensorType::f32;  // the first layer's keys
+    m.weight = 3e4F;
+    return m;
+  }
+  HugeQuantizedModelTest() : EngineTest(model()) {}
+};
+
+TEST_F(HugeQuantizedModelTest, TheFirstFaultIsTheCause) {
+  load();
+  const Answer answer = run(greedy(tokens(20, 1), 5));
+  EXPECT_EQ(answer.stop, StopReason::cache_range) << name(answer.stop);
+}
+
 class InfiniteModelTest : public EngineTest {
  protected:
   static TinyModel model() {
@@ -434,6 +477,13 @@ TEST_F(InfiniteModelTest, WhatIsNotFiniteEndsTheSequenceWithAnError) {
   EXPECT_EQ(answer.stop, StopReason::numeric_error) << name(answer.stop);
   EXPECT_TRUE(answer.tokens.empty());
   EXPECT_EQ(engine.pages().used_pages(), 0);
+  // Nor is anything of it shown or noted, with a token wanted or without.
+  for (const int limit : {0, 5}) {
+    const Answer observed = run(greedy(tokens(20, 1), limit), true);
+    EXPECT_EQ(observed.stop, StopReason::numeric_error);
+    EXPECT_TRUE(observed.logits.empty());
+    for (const SequenceStep& part : engine_->last_step().sequences) EXPECT_EQ(part.choice.id, -1);
+  }
 }
 
 }  // namespace

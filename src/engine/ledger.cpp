@@ -19,7 +19,9 @@ void Ledger::begin_step() {
   record_.sequences.clear();
 }
 
-void Ledger::begin_forward(std::span<const Planned> plan) {
+Ledger::Timing::~Timing() { *total_ms_ += ms_since(began_); }
+
+void Ledger::note_plan(std::span<const Planned> plan) {
   for (const Planned& planned : plan) {
     Sequence& sequence = *planned.sequence;
     SequenceStep step;
@@ -32,20 +34,20 @@ void Ledger::begin_forward(std::span<const Planned> plan) {
     (planned.stage == Stage::prefill ? record_.num_prefill_rows : record_.num_decode_rows) += planned.num_rows;
     record_.sequences.push_back(std::move(step));
   }
-  forward_began_ = Clock::now();
 }
-
-void Ledger::end_forward() { record_.forward_ms = ms_since(forward_began_); }
 
 void Ledger::note_choice(std::size_t planned, const TokenChoice& choice) { record_.sequences[planned].choice = choice; }
 
-void Ledger::end_step(const model::Counters& counters, int num_logit_rows) {
+void Ledger::note_work(const model::Counters& counters, int num_logit_rows) {
   record_.num_logit_rows = num_logit_rows;
   record_.matmul_operations = counters.matmul_operations;
   record_.attention_operations = counters.attention_operations;
   record_.weights_bytes = counters.weights_bytes;
   record_.cache_read_bytes = counters.cache_read_bytes;
   record_.cache_write_bytes = counters.cache_write_bytes;
+}
+
+void Ledger::end_step() {
   record_.step_ms = ms_since(step_began_);
   ++num_steps_;
 }

@@ -12,7 +12,6 @@ const char* name(StopReason reason) {
     case StopReason::cancelled: return "cancelled";
     case StopReason::numeric_error: return "numeric_error";
     case StopReason::cache_range: return "cache_range";
-    case StopReason::out_of_cache: return "out_of_cache";
   }
   return "?";
 }

@@ -10,7 +10,7 @@ namespace {
 
 TEST(Names, EveryReasonHasItsOwn) {
   std::set<std::string> names;
-  const int last = static_cast<int>(StopReason::out_of_cache);
+  const int last = static_cast<int>(StopReason::cache_range);
   for (int reason = 0; reason <= last; ++reason) names.insert(name(static_cast<StopReason>(reason)));
   EXPECT_EQ(names.size(), static_cast<std::size_t>(last) + 1);
   EXPECT_FALSE(names.contains("?"));

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "base/float_environment.h"
 #include "couplet/error.h"
 #include "engine/request_check.h"
 #include "model/families/family.h"
@@ -87,6 +88,7 @@ OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file)
 }  // namespace engine
 
 std::shared_ptr<const Checkpoint> Checkpoint::open(const std::filesystem::path& path) {
+  const StandardFloats floats;  // scales are computed while the config is read
   return std::make_shared<engine::OpenCheckpoint>(formats::CheckpointFile::open(path));
 }
 

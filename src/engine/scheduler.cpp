@@ -47,11 +47,17 @@ void Scheduler::admit() {
   while (!waiting_.empty() && num_running() < limits_.max_sequences) {
     // A sequence that can't get all its pages soon would be preempted at once; alone it always fits.
     const int needed = cache::pages_for(waiting_.front()->num_tokens() + 1);
-    if (!running_.empty() && needed > pool_->free_pages() + tree_->num_nodes()) return;
+    if (!running_.empty() && needed + pages_in_use() > pool_->num_pages()) return;
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
     begin_prefill(*running_.back(), *tree_);
   }
+}
+
+int Scheduler::pages_in_use() const {
+  int pages = 0;
+  for (const auto& sequence : running_) pages += cache::pages_for(sequence->num_tokens() + 1);
+  return pages;
 }
 
 bool Scheduler::find_pages(Sequence& sequence, int num_positions) {

@@ -11,7 +11,6 @@
 #include "cache/page_pool.h"
 #include "cache/prefix_tree.h"
 #include "engine/sequence.h"
-#include "model/batch.h"
 
 namespace couplet::engine {
 
@@ -46,6 +45,8 @@ class Scheduler {
 
  private:
   void admit();
+  // Of all that runs, once their tokens are computed; pages that they share count for each.
+  int pages_in_use() const;
   bool find_pages(Sequence& sequence, int num_positions);
   void preempt_youngest();
   void plan_decode();

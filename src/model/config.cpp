@@ -15,7 +15,7 @@ constexpr int kMostLayers = 1024;
 constexpr int kMostSize = 1 << 20;
 constexpr int kMostHeads = 4096;
 constexpr int kMostHeadDim = 1024;
-constexpr int kMostContext = 1 << 24;
+constexpr int kMostContext = 1 << 20;  // exact_sin and exact_cos reduce angles up to here
 constexpr int kMostVocabulary = 1 << 22;
 
 [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got) {

@@ -49,10 +49,8 @@ const Rows& Forward::head(int first, int num) {
 RowFault Forward::fault(int sequence) const {
   const SequenceRows& s = batch_.sequences[static_cast<std::size_t>(sequence)];
   const auto faults = ops_.faults().subspan(static_cast<std::size_t>(s.first_row), static_cast<std::size_t>(s.num_rows));
-  RowFault worst = RowFault::none;
-  for (const RowFault fault : faults)
-    if (fault != RowFault::none && worst == RowFault::none) worst = fault;
-  return worst;
+  const auto first = std::find_if(faults.begin(), faults.end(), [](RowFault f) { return f != RowFault::none; });
+  return first == faults.end() ? RowFault::none : *first;
 }
 
 cache::CacheShape cache_shape(const ModelConfig& config, cache::CacheFormat format) {

@@ -34,7 +34,7 @@ class Forward {
   // Logits of logit rows [first, first + num), num <= kHeadRows: row i of the result [num, vocab_size]. Valid until the
   // next call.
   const Rows& head(int first, int num);
-  // The worst that happened to any row of the last batch's sequence number `sequence`.
+  // The first fault of any row of the last batch's sequence number `sequence`.
   RowFault fault(int sequence) const;
   const Counters& counters() const { return ops_.counters(); }
 

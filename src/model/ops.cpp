@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 
 #include "base/check.h"
@@ -211,7 +212,13 @@ void Ops::quantize(const Rows& in, std::span<const int> rows, int num_planes) {
     kernels_->quantize(in.row(first), in.stride, part_of(q, first, num, num_planes), poisoned_ + first);
   });
   for (int r = 0; r < num_rows; ++r)
-    if (poisoned_[r] != 0) faults_[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])] = RowFault::not_finite;
+    if (poisoned_[r] != 0) note_fault(rows[static_cast<std::size_t>(r)], RowFault::not_finite);
+}
+
+void Ops::note_fault(int row, RowFault fault) {
+  RowFault expected = RowFault::none;
+  std::atomic_ref(faults_[static_cast<std::size_t>(row)])
+      .compare_exchange_strong(expected, fault, std::memory_order_relaxed);
 }
 
 void Ops::multiply(const Rows& in, std::span<const int> rows, std::span<const Product> products, int num_planes) {

@@ -69,6 +69,8 @@ class Ops {
     int num_partials;
   };
 
+  // The first fault of a row is its cause; what follows is its consequence. From any thread.
+  void note_fault(int row, RowFault fault);
   template <class Body>
   void for_rows(int num_rows, Body&& body);
   // `rows`: of the batch, those that `in`'s rows stand for.
@@ -76,6 +78,8 @@ class Ops {
   void multiply(const Rows& in, std::span<const int> rows, std::span<const Product> products, int num_planes);
   void store_rows(int layer);
   void store_sequence(int layer, const SequenceRows& sequence, int kv_head);
+  // Of keys and values [num_rows, head_dim].
+  bool all_finite(int first_row, std::size_t first_col, int num_rows) const;
   void plan_attention(int layer);
   void attend_block(int layer, const AttendItem& item, int thread);
   void attend_partial(int layer, const AttendItem& item, int thread);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 
 #include "base/check.h"
 #include "model/ops.h"
@@ -51,7 +50,7 @@ void Ops::store_rows(int layer) {
   } else {
     threads_->parallel_for(num_pairs, [&](int pair, int) { store(pair); });
   }
-  counters_.cache_write_bytes += 4ULL * static_cast<std::uint64_t>(num_rows_ * num_kv_heads * config_->head_dim);
+  counters_.cache_write_bytes += 4ULL * static_cast<std::uint64_t>(num_rows_) * static_cast<std::uint64_t>(config_->kv_size());
 }
 
 void Ops::store_sequence(int layer, const SequenceRows& sequence, int kv_head) {
@@ -66,10 +65,20 @@ void Ops::store_sequence(int layer, const SequenceRows& sequence, int kv_head) {
     COUPLET_ASSERT(a.k.stride == a.v.stride);
     const bool fits =
         kernels_->store_page(a.k.row(row) + head, a.v.row(row) + head, a.k.stride, num, config_->head_dim, slot, page);
-    // Which of the rows it was makes no difference to the sequence. Several heads may say so at once.
-    if (!fits) std::atomic_ref(faults_[static_cast<std::size_t>(row)]).store(RowFault::cache_range, std::memory_order_relaxed);
+    // Which of the rows it was makes no difference to the sequence.
+    if (!fits) note_fault(row, all_finite(row, head, num) ? RowFault::cache_range : RowFault::not_finite);
     done += num;
   }
+}
+
+bool Ops::all_finite(int first_row, std::size_t first_col, int num_rows) const {
+  for (const Rows* rows : {&activations_.k, &activations_.v})
+    for (int r = first_row; r < first_row + num_rows; ++r) {
+      bool finite = true;
+      kernels_->argmax(rows->row(r) + first_col, config_->head_dim, &finite);
+      if (!finite) return false;
+    }
+  return true;
 }
 
 void Ops::plan_attention(int layer) {
@@ -79,7 +88,7 @@ void Ops::plan_attention(int layer) {
   const std::uint64_t head_bytes = 4ULL * static_cast<std::uint64_t>(config_->head_dim);  // key and value, f16
   for (const SequenceRows& s : batch_.sequences) {
     const int begin = first_visible(s.first_position, window(layer)), end = s.first_position + s.num_rows;
-    counters_.cache_read_bytes += head_bytes * static_cast<std::uint64_t>((end - begin) * config_->num_kv_heads);
+    counters_.cache_read_bytes += head_bytes * static_cast<std::uint64_t>(end - begin) * static_cast<std::uint64_t>(config_->num_kv_heads);
     for (int r = 0; r < s.num_rows; ++r) {
       const int position = s.first_position + r;
       counters_.attention_operations += 4ULL * static_cast<std::uint64_t>(config_->q_size()) *
