@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tools/test.sh: every test there is, in release (all of them, on the real models), dev (ASan, UBSan,
-# warnings are errors; unit tests), tsan (what runs threads), and clang (the same bits as g++). Goes on after a failure, and ends with one line.
+# tools/test.sh: every test there is: release (all of them, on the real models), dev (ASan, UBSan, warnings are errors;
+# unit tests), tsan (what runs threads), clang (the same bits as g++) and split_k (a broken contract is seen). Goes on
+# after a failure, and ends with one line.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 start=$SECONDS
