@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far each model is from a float32 run of the same weights, held to bounds that a change may not loosen.
 
-Use: accuracy_test.py COUPLET [--quick]; --quick leaves out the long prompts. llama.cpp on the same positions: SmolLM2
+Use: accuracy_test.py COUPLET. llama.cpp on the same positions: SmolLM2
 mean 0.00241, 99th percentile 0.0127; Gemma 3 0.00401 and 0.0221.
 """
 import pathlib
@@ -13,8 +13,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import accuracy  # noqa: E402
 
 couplet = sys.argv[1]
-quick = "--quick" in sys.argv
-LONG = 100
 
 # model, precision: greatest mean and 99th percentile of the divergence, least share of the same best token
 BOUNDS = {
@@ -29,14 +27,10 @@ class Accuracy(unittest.TestCase):
     def test_distance_to_float32(self):
         for (model, precision), (mean, p99, top1) in BOUNDS.items():
             golden = accuracy.read_lines((ROOT / "tests" / "data" / f"logits.{model}.jsonl").read_text())
-            if quick:
-                golden = [line for line in golden if len(line["ids"]) < LONG]
             command = [couplet, "score", model, "-", "--json", "--quiet", "--precision", precision]
             figures = accuracy.compare(golden, accuracy.ask(command, golden))
             with self.subTest(model=model, precision=precision, figures=figures):
                 self.assertEqual(figures["positions"], sum(len(line["ids"]) for line in golden))
-                if quick and precision == "fast":
-                    continue  # a hundred positions are too few for these bounds
                 self.assertLessEqual(figures["kl_mean"], mean)
                 self.assertLessEqual(figures["kl_p99"], p99)
                 self.assertGreaterEqual(figures["top1"], top1)
