@@ -86,6 +86,7 @@ std::optional<std::string> LineEditor::next() {
   for (;;) {
     const InterruptScope interrupt;
     int length = 0;
+    el_set(editor_, EL_PREP_TERM, 1);  // before the prompt is seen: a Ctrl-D typed at once would be lost else
     const char* line = el_gets(editor_, &length);
     if (interrupt.interrupted()) {
       show_error("");

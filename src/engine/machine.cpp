@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 4;                // the best one counts: the others met a neighbour
 constexpr double kComputeSeconds = 0.02;  // a round of arithmetic; shorter ones scatter by more than 2 %
-constexpr double kReadSeconds = 0.04;     // a round of reading, at least two passes
+constexpr double kReadSeconds = 0.03;     // a round of reading, at least two passes
 constexpr std::size_t kReadLimit = 512U << 20;  // beyond every cache: more bytes are read no slower
 constexpr std::size_t kReadStep = 256;          // what PeakLoops::read takes in one go
 
