@@ -2,6 +2,8 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,6 +64,35 @@ unsigned long long number_in(const std::string& path) {  // 0: no such file, or 
   return line >> value ? value : 0;
 }
 
+constexpr unsigned long long kNoLimit = ~0ULL;
+
+// This process's cgroup (v2), as a folder; the root's where the file names none.
+std::string cgroup_folder() {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);)
+    if (line.rfind("0::", 0) == 0) return "/sys/fs/cgroup" + line.substr(3);
+  return "/sys/fs/cgroup";
+}
+
+// What the cgroups from this process's up to the root leave; each may set a limit of its own.
+unsigned long long cgroup_room() {
+  unsigned long long room = kNoLimit;
+  for (std::string folder = cgroup_folder(); folder.size() >= std::strlen("/sys/fs/cgroup");
+       folder.resize(folder.rfind('/'))) {
+    const unsigned long long limit = number_in(folder + "/memory.max"), used = number_in(folder + "/memory.current");
+    if (limit > 0) room = std::min(room, limit > used ? limit - used : 0);
+  }
+  return room;
+}
+
+// Under a limit on address space (ulimit -v), what is not mapped yet.
+unsigned long long address_space_room() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  const auto used = number_in("/proc/self/statm") * static_cast<unsigned long long>(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
 }  // namespace
 
 const CpuFeatures& cpu_features() {
@@ -98,10 +129,7 @@ unsigned long long available_memory_bytes() {
     std::getline(meminfo, unit);
     if (key == "MemAvailable:") available = kib * 1024;
   }
-  const unsigned long long limit = number_in("/sys/fs/cgroup/memory.max");
-  const unsigned long long used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit > 0) available = std::min(available, limit > used ? limit - used : 0);
-  return available;
+  return std::min({available, cgroup_room(), address_space_room()});
 }
 
 }  // namespace couplet

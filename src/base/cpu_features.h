@@ -17,7 +17,8 @@ std::string cpu_name();
 // CPUs that the affinity mask and the cgroup quota (v1 and v2) let this process use, rounded up; at least 1.
 int usable_cpus();
 
-// Free memory that this process may take: the least of MemAvailable and what the cgroup leaves, in bytes.
+// Free memory that this process may take, in bytes: the least of MemAvailable and of what its cgroups and its own limit
+// on address space leave.
 unsigned long long available_memory_bytes();
 
 }  // namespace couplet
