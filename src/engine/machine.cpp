@@ -6,12 +6,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/thread_pool.h"
 #include "kernels/kernels.h"
 #include "kernels/peaks.h"
 
@@ -32,8 +31,10 @@ double seconds_since(Clock::time_point start) {
 
 // Runs `work(thread)` on all threads at once, kRounds times; the most work a second over all threads. Each
 // thread's own rate counts from the common start, so that one that the system delays does not hide in the
-// others' time.
-double best_rate(int num_threads, const std::function<double(int thread)>& work) {
+// others' time. A thread that waits at the barrier can't claim a second item, so each of them has one.
+template <class Work>
+double best_rate(ThreadPool& pool, const Work& work) {
+  const int num_threads = pool.num_threads();
   std::vector<double> rates(static_cast<std::size_t>(num_threads));
   double best = 0;
   std::barrier start(num_threads);
@@ -42,19 +43,15 @@ double best_rate(int num_threads, const std::function<double(int thread)>& work)
     for (const double rate : rates) sum += rate;
     best = std::max(best, sum);
   });
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < num_threads; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (int round = 0; round < kRounds; ++round) {
-        start.arrive_and_wait();
-        const Clock::time_point began = Clock::now();
-        const double done = work(thread);
-        rates[static_cast<std::size_t>(thread)] = done / seconds_since(began);
-        end.arrive_and_wait();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  pool.parallel_for(num_threads, [&](int item, int) {
+    for (int round = 0; round < kRounds; ++round) {
+      start.arrive_and_wait();
+      const Clock::time_point began = Clock::now();
+      const double done = work(item);
+      rates[static_cast<std::size_t>(item)] = done / seconds_since(began);
+      end.arrive_and_wait();
+    }
+  });
   return best;
 }
 
@@ -68,8 +65,8 @@ double run_loop(std::uint64_t (*loop)(std::uint64_t, std::int64_t*), double seco
   return done;
 }
 
-double read_rate(const kernels::PeakLoops& loops, int num_threads, std::uint64_t bytes) {
-  const std::size_t threads = static_cast<std::size_t>(num_threads);
+double read_rate(const kernels::PeakLoops& loops, ThreadPool& pool, std::uint64_t bytes) {
+  const std::size_t threads = static_cast<std::size_t>(pool.num_threads());
   const std::size_t wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes, 1U << 20, kReadLimit));
   const std::size_t share = std::max(wanted / threads / kReadStep, std::size_t{1}) * kReadStep;
   constexpr std::size_t kAlignment = 2U << 20;
@@ -78,7 +75,7 @@ double read_rate(const kernels::PeakLoops& loops, int num_threads, std::uint64_t
       static_cast<std::byte*>(std::aligned_alloc(kAlignment, total)), std::free);
   if (!memory) throw std::bad_alloc();
   std::memset(memory.get(), 1, total);
-  return best_rate(num_threads, [&](int thread) {
+  return best_rate(pool, [&](int thread) {
     std::int64_t sink = 0;
     double done = 0;
     const std::byte* mine = memory.get() + share * static_cast<std::size_t>(thread);
@@ -96,12 +93,13 @@ double read_rate(const kernels::PeakLoops& loops, int num_threads, std::uint64_t
 MachinePeaks measure_peaks(const std::string& kernels, int num_threads, std::uint64_t bytes) {
   const kernels::PeakLoops* loops = kernels::peak_loops(kernels::select_kernels(kernels).name);
   COUPLET_CHECK(loops != nullptr && num_threads >= 1);
+  ThreadPool pool(num_threads);
   MachinePeaks peaks;
   peaks.int8_operations_per_s =
-      best_rate(num_threads, [&](int) { return run_loop(loops->int8_dots, kComputeSeconds); });
+      best_rate(pool, [&](int) { return run_loop(loops->int8_dots, kComputeSeconds); });
   peaks.float_operations_per_s =
-      best_rate(num_threads, [&](int) { return run_loop(loops->float_fmas, kComputeSeconds); });
-  peaks.read_bytes_per_s = read_rate(*loops, num_threads, bytes);
+      best_rate(pool, [&](int) { return run_loop(loops->float_fmas, kComputeSeconds); });
+  peaks.read_bytes_per_s = read_rate(*loops, pool, bytes);
   return peaks;
 }
 

@@ -1,8 +1,11 @@
 #include "couplet/machine.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 
 #include "couplet/error.h"
 
@@ -23,6 +26,28 @@ TEST(Machine, PeaksAreMeasuredForEveryLevelAndSize) {
     }
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__)  // which takes terabytes of addresses for itself
+// In a process of its own: the limit can't be taken back.
+TEST(MachineDeathTest, TooFewThreadsAreAnError) {
+  EXPECT_EXIT(
+      {
+        std::ifstream statm("/proc/self/statm");
+        rlim_t pages = 0;
+        statm >> pages;
+        const rlim_t bytes = pages * 4096 + (64U << 20);
+        const rlimit limit = {bytes, bytes};
+        if (setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(2);
+        try {
+          measure_peaks("", 64, 1000);  // a stack takes megabytes
+        } catch (const Error& error) {
+          std::_Exit(error.kind() == ErrorKind::resource ? 0 : 3);
+        }
+        std::_Exit(4);
+      },
+      testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(Machine, AnUnknownLevelIsAnError) { EXPECT_THROW(measure_peaks("sse9", 1, 1000), Error); }
 
