@@ -60,7 +60,7 @@ struct Peaks {
 
 Peaks measure_peaks(const KernelTable& level) {
   const couplet::kernels::PeakLoops& loops = *couplet::kernels::peak_loops(level.name);
-  std::int64_t sink = 0;
+  std::uint64_t sink = 0;
   std::uint64_t operations = 0;
   const double dots = best_seconds(5, [&] { operations = loops.int8_dots(4'000'000, &sink); });
   const Bytes bytes = allocate(kStreamBytes);

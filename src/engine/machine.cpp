@@ -56,9 +56,9 @@ double best_rate(ThreadPool& pool, const Work& work) {
 }
 
 // Runs until `seconds` have passed.
-double run_loop(std::uint64_t (*loop)(std::uint64_t, std::int64_t*), double seconds) {
+double run_loop(std::uint64_t (*loop)(std::uint64_t, std::uint64_t*), double seconds) {
   constexpr std::uint64_t kRoundsACall = 20'000;  // some tens of microseconds
-  std::int64_t sink = 0;
+  std::uint64_t sink = 0;
   double done = 0;
   const Clock::time_point began = Clock::now();
   while (seconds_since(began) < seconds) done += static_cast<double>(loop(kRoundsACall, &sink));
@@ -76,7 +76,7 @@ double read_rate(const kernels::PeakLoops& loops, ThreadPool& pool, std::uint64_
   if (!memory) throw std::bad_alloc();
   std::memset(memory.get(), 1, total);
   return best_rate(pool, [&](int thread) {
-    std::int64_t sink = 0;
+    std::uint64_t sink = 0;
     double done = 0;
     const std::byte* mine = memory.get() + share * static_cast<std::size_t>(thread);
     const Clock::time_point began = Clock::now();

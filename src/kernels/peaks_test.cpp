@@ -27,11 +27,11 @@ TEST(Peaks, EveryRunnableLevelHasLoops) {
 TEST(Peaks, OperationsGrowWithTheRoundsAndAreDone) {
   for (const std::string_view level : levels()) {
     const PeakLoops& loops = *peak_loops(level);
-    std::int64_t few = 0, many = 0;
+    std::uint64_t few = 0, many = 0;
     const std::uint64_t one = loops.int8_dots(1, &few);
     EXPECT_GT(one, 0U) << level;
     EXPECT_EQ(loops.int8_dots(1000, &many), 1000 * one) << level;
-    EXPECT_NE(few, 0) << level;
+    EXPECT_NE(few, 0U) << level;
     EXPECT_NE(few, many) << level;  // the sums are as long as the rounds
     few = many = 0;
     const std::uint64_t fmas = loops.float_fmas(1, &few);
@@ -46,9 +46,9 @@ TEST(Peaks, ReadingReadsToTheLastLine) {
     const PeakLoops& loops = *peak_loops(level);
     for (const std::size_t line : {0U, 256U, 960U}) {
       bytes[line] = std::byte{1};
-      std::int64_t sum = 0;
+      std::uint64_t sum = 0;
       loops.read(bytes, sizeof bytes, &sum);
-      EXPECT_EQ(sum, 1) << level << " " << line;
+      EXPECT_EQ(sum, 1U) << level << " " << line;
       bytes[line] = std::byte{0};
     }
   }

@@ -10,13 +10,13 @@ namespace {
 // The sums must stay in registers, so the loops over them are unrolled.
 constexpr int kChains = 10;  // of the 16 registers; two fused multiply-adds a cycle of latency 4 need 8
 
-std::int64_t first_lane(__m256i v) {
-  std::int64_t lanes[4];
+std::uint64_t first_lane(__m256i v) {
+  std::uint64_t lanes[4];
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes), v);
   return lanes[0];
 }
 
-std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
+std::uint64_t int8_dots(std::uint64_t rounds, std::uint64_t* sink) {
   __m256i sums[kChains], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8(5);
   const __m256i ones = _mm256_set1_epi16(1);
   for (__m256i& sum : sums) sum = _mm256_setzero_si256();
@@ -31,7 +31,7 @@ std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
   return rounds * kChains * 32 * 2;
 }
 
-std::uint64_t float_fmas(std::uint64_t rounds, std::int64_t* sink) {
+std::uint64_t float_fmas(std::uint64_t rounds, std::uint64_t* sink) {
   __m256 sums[kChains], a = _mm256_set1_ps(1.0001F), b = _mm256_set1_ps(0.5F);
   for (__m256& sum : sums) sum = _mm256_setzero_ps();
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -43,7 +43,7 @@ std::uint64_t float_fmas(std::uint64_t rounds, std::int64_t* sink) {
   return rounds * kChains * 8 * 2;
 }
 
-void read(const std::byte* bytes, std::size_t count, std::int64_t* sink) {
+void read(const std::byte* bytes, std::size_t count, std::uint64_t* sink) {
   __m256i sums[8];
   for (__m256i& sum : sums) sum = _mm256_setzero_si256();
   for (std::size_t i = 0; i < count; i += 256) {

@@ -10,13 +10,13 @@ namespace {
 // The sums must stay in registers, so the loops over them are unrolled.
 constexpr int kChains = 16;
 
-std::int64_t first_lane(__m512i v) {
-  std::int64_t lanes[8];
+std::uint64_t first_lane(__m512i v) {
+  std::uint64_t lanes[8];
   _mm512_storeu_si512(lanes, v);
   return lanes[0];
 }
 
-std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
+std::uint64_t int8_dots(std::uint64_t rounds, std::uint64_t* sink) {
   __m512i sums[kChains], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(5);
   for (__m512i& sum : sums) sum = _mm512_setzero_si512();
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -28,7 +28,7 @@ std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
   return rounds * kChains * 64 * 2;
 }
 
-std::uint64_t float_fmas(std::uint64_t rounds, std::int64_t* sink) {
+std::uint64_t float_fmas(std::uint64_t rounds, std::uint64_t* sink) {
   __m512 sums[kChains], a = _mm512_set1_ps(1.0001F), b = _mm512_set1_ps(0.5F);
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -40,7 +40,7 @@ std::uint64_t float_fmas(std::uint64_t rounds, std::int64_t* sink) {
   return rounds * kChains * 16 * 2;
 }
 
-void read(const std::byte* bytes, std::size_t count, std::int64_t* sink) {
+void read(const std::byte* bytes, std::size_t count, std::uint64_t* sink) {
   __m512i sums[4];
   for (__m512i& sum : sums) sum = _mm512_setzero_si512();
   for (std::size_t i = 0; i < count; i += 256) {

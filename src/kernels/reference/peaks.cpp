@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kChains = 8;  // independent sums, so that no chain waits for the one before
 
-std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
+std::uint64_t int8_dots(std::uint64_t rounds, std::uint64_t* sink) {
   std::int32_t sums[kChains] = {};
   std::int8_t a = 3, b = 5;
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -17,29 +17,29 @@ std::uint64_t int8_dots(std::uint64_t rounds, std::int64_t* sink) {
       sum += a * b;
     }
   }
-  for (const std::int32_t sum : sums) *sink += sum;
+  for (const std::int32_t sum : sums) *sink += static_cast<std::uint64_t>(sum);
   return rounds * kChains * 2;
 }
 
-std::uint64_t float_fmas(std::uint64_t rounds, std::int64_t* sink) {
+std::uint64_t float_fmas(std::uint64_t rounds, std::uint64_t* sink) {
   float sums[kChains] = {};
   float a = 1.0001F, b = 0.5F;
   for (std::uint64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 8
     for (float& sum : sums) sum = sum * b + a;
   }
-  for (const float sum : sums) *sink += static_cast<std::int64_t>(sum);
+  for (const float sum : sums) *sink += static_cast<std::uint64_t>(sum);
   return rounds * kChains * 2;
 }
 
-void read(const std::byte* bytes, std::size_t count, std::int64_t* sink) {
+void read(const std::byte* bytes, std::size_t count, std::uint64_t* sink) {
   const auto* words = reinterpret_cast<const std::uint64_t*>(bytes);
   std::uint64_t sums[4] = {};
   for (std::size_t i = 0; i < count / sizeof *words; i += 4) {
 #pragma GCC unroll 8
     for (std::size_t j = 0; j < 4; ++j) sums[j] += words[i + j];
   }
-  *sink += static_cast<std::int64_t>(sums[0] + sums[1] + sums[2] + sums[3]);
+  *sink += sums[0] + sums[1] + sums[2] + sums[3];
 }
 
 }  // namespace
