@@ -15,8 +15,11 @@ namespace {
 // About 60 us on a Zen 4 at 3 GHz: longer than the caller's serial work between two operations of a decode step,
 // shorter than anybody would notice as load.
 constexpr int kSpins = 4000;
-// A caller that waits for a last item gives its CPU away after this many looks: the item's thread may need it.
+// A caller that waits for a last item gives its CPU away after this many looks (15 us): the item's thread may need it.
 constexpr int kLooksBeforeYield = 1000;
+// It has also learnt that the machine has other work: a worker was put aside in the middle of an item. A worker that
+// has spun is the first to be put aside, one that slept is the first to run, so for this many jobs nobody spins.
+constexpr int kCalmJobs = 500;
 
 void pause_cpu() { __asm__ volatile("pause"); }
 
@@ -25,7 +28,8 @@ void pause_cpu() { __asm__ volatile("pause"); }
 ThreadPool::ThreadPool(int num_threads) {
   COUPLET_CHECK(num_threads >= 1);
   // More threads than CPUs: spinning would take the CPU from the thread that is waited for.
-  spins_ = num_threads <= usable_cpus() ? kSpins : 0;
+  most_spins_ = num_threads <= usable_cpus() ? kSpins : 0;
+  spins_ = most_spins_;
   try {
     for (int thread = 1; thread < num_threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
   } catch (const std::system_error& error) {
@@ -61,10 +65,14 @@ void ThreadPool::run(int num_items, void* context, Function function) {
     wake_.notify_all();
   }
   claim_items(epoch, 0);
-  for (int looks = 0; num_left_.load(std::memory_order_acquire) > 0; ++looks) {
+  int looks = 0;
+  for (; num_left_.load(std::memory_order_acquire) > 0; ++looks) {
     pause_cpu();
-    if (looks >= kLooksBeforeYield || spins_ == 0) sched_yield();
+    if (looks >= kLooksBeforeYield || most_spins_ == 0) sched_yield();
   }
+  if (looks > kLooksBeforeYield) calm_jobs_ = kCalmJobs;
+  if (calm_jobs_ > 0) --calm_jobs_;
+  spins_.store(calm_jobs_ > 0 ? 0 : most_spins_, std::memory_order_relaxed);
 }
 
 void ThreadPool::claim_items(std::uint64_t epoch, int thread) {
@@ -85,7 +93,7 @@ void ThreadPool::claim_items(std::uint64_t epoch, int thread) {
 
 std::uint64_t ThreadPool::wait_for_job(std::uint64_t seen) {
   for (;;) {
-    for (int spin = 0; spin <= spins_; ++spin) {
+    for (int spin = 0; spin <= spins_.load(std::memory_order_relaxed); ++spin) {
       if (closing_.load(std::memory_order_relaxed)) return 0;
       const std::uint64_t epoch = claim_.load(std::memory_order_acquire) >> kItemBits;
       if (epoch != seen) return epoch;

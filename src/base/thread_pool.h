@@ -56,7 +56,9 @@ class ThreadPool {
   alignas(64) std::atomic<std::uint32_t> wake_{0};
   std::atomic<int> num_asleep_{0};
   std::atomic<bool> closing_{false};
-  int spins_;
+  int most_spins_;          // looks for the next job before a worker sleeps, on a machine without other work
+  int calm_jobs_ = 0;       // caller only: jobs until workers spin again
+  std::atomic<int> spins_;  // what holds now
   std::vector<std::thread> workers_;
 };
 
