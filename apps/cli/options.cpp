@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 #include <CLI/Config.hpp>
 #include <CLI/Error.hpp>
@@ -62,8 +63,13 @@ CommandLine::CommandLine(const std::string& command, const std::string& about)
 
 void CommandLine::option(const std::string& names, const std::string& value, const std::string& help,
                          Take take, bool repeated) {
-  const CLI::callback_t each = [take = std::move(take)](const CLI::results_t& texts) {
-    for (const std::string& text : texts) take(text);
+  // A path may be any bytes; a TEXT goes to the model.
+  const CLI::callback_t each = [take = std::move(take), names,
+                                is_text = value == "TEXT"](const CLI::results_t& texts) {
+    for (const std::string& text : texts) {
+      if (is_text) require_utf8(names, text);
+      take(text);
+    }
     return true;
   };
   CLI::Option* added = app_.add_option(names, each, help)->type_name(value)->allow_extra_args(false);
@@ -240,6 +246,10 @@ std::string read_standard_input() {
     const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (count == 0) return text;
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      wait_until_ready(STDIN_FILENO, POLLIN);
+      continue;
+    }
     if (count < 0) throw Error(ErrorKind::io, std::string("[input] standard input: ") + std::strerror(errno));
     text.append(buffer, static_cast<std::size_t>(count));
     if (text.size() > kMaxBytes)
@@ -257,15 +267,19 @@ std::size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+void require_utf8(std::string_view what, std::string_view text) {
+  const std::size_t invalid = find_invalid_utf8(text);
+  if (invalid != std::string_view::npos)
+    throw Error(ErrorKind::usage,
+                fmt::format("[options] {}: expected UTF-8, got byte 0x{:02x} at offset {}", what,
+                            static_cast<unsigned char>(text[invalid]), invalid));
+}
+
 std::string prompt_text(const std::optional<std::string>& argument) {
   const bool from_input = !argument || *argument == "-";
   std::string text = from_input ? read_standard_input() : *argument;
   if (from_input && text.ends_with('\n')) text.pop_back();
-  const std::size_t invalid = find_invalid_utf8(text);
-  if (invalid != std::string::npos)
-    throw Error(ErrorKind::usage,
-                fmt::format("[options] PROMPT: expected UTF-8, got byte 0x{:02x} at offset {}",
-                            static_cast<unsigned char>(text[invalid]), invalid));
+  require_utf8("PROMPT", text);
   if (text.empty()) throw Error(ErrorKind::usage, "[options] PROMPT: expected some text, got none");
   return text;
 }

@@ -24,7 +24,8 @@ class CommandLine {
  public:
   CommandLine(const std::string& command, const std::string& about);
 
-  // An option with a value. `take` gets the text; given twice it is an error, unless `repeated`.
+  // An option with a value. `take` gets the text, valid UTF-8 where `value` is "TEXT"; given twice it is an
+  // error, unless `repeated`.
   using Take = std::function<void(const std::string& text)>;
   void option(const std::string& names, const std::string& value, const std::string& help, Take take,
               bool repeated = false);
@@ -82,5 +83,7 @@ std::string prompt_text(const std::optional<std::string>& argument);
 std::string read_standard_input();
 // Offset of the first byte that is no UTF-8; npos: all of it is.
 std::size_t find_invalid_utf8(std::string_view text);
+// Throws Error{usage} that names `what` and the byte.
+void require_utf8(std::string_view what, std::string_view text);
 
 }  // namespace couplet::cli

@@ -1,6 +1,7 @@
 #include "terminal.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ void write_all(int fd, std::string_view text) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written > 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      wait_until_ready(fd, POLLOUT);
     } else if (errno != EINTR) {
       if (errno == EPIPE) throw ReaderLeft{};
       throw Error(ErrorKind::io, std::string("[output] standard output: ") + std::strerror(errno));
@@ -75,6 +78,11 @@ std::string styled(std::string_view text, const char* code) {
 
 }  // namespace
 
+void wait_until_ready(int fd, short events) {
+  pollfd one = {fd, events, 0};
+  ::poll(&one, 1, -1);  // what fails here, or is cut short by a signal, the next try will meet
+}
+
 void print(std::string_view text) {
   constexpr std::size_t kBufferBytes = 1U << 16;
   pending().append(text);
@@ -99,6 +107,11 @@ void show_error(std::string_view text) {
   const std::string line = std::string(text) + "\n";
   for (std::string_view rest = line; !rest.empty();) {  // nowhere is left to say that this failed
     const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {
+      wait_until_ready(STDERR_FILENO, POLLOUT);
+      continue;
+    }
     if (written <= 0) return;
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -147,15 +160,20 @@ std::string visible(std::string_view text) {
 std::string harmless(std::string_view text) {
   constexpr std::string_view kDeletePicture = "\u2421";
   std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte == 0x7F) {
+  while (!text.empty()) {
+    char32_t character = 0;
+    const std::size_t length = std::max<std::size_t>(next_character(text, character), 1);
+    const std::string_view bytes = text.substr(0, length);
+    text.remove_prefix(length);
+    if (utf8_length(bytes) == 0 || (character >= 0x80 && is_control(character))) {
+      shown += visible(bytes);
+    } else if (character == 0x7F) {
       shown += kDeletePicture;
-    } else if (byte < 0x20 && byte != '\n' && byte != '\t') {
-      shown += "\xE2\x90";  // U+2400 + byte
-      shown += static_cast<char>(0x80 + byte);
+    } else if (is_control(character) && character != '\n' && character != '\t') {
+      shown += "\xE2\x90";  // U+2400 + the control
+      shown += static_cast<char>(0x80 + character);
     } else {
-      shown += c;
+      shown += bytes;
     }
   }
   return shown;

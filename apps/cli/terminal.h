@@ -13,6 +13,9 @@ namespace couplet::cli {
 // The reader of standard output has left (`| head`): there is nothing more to do. Only main catches it.
 struct ReaderLeft {};
 
+// Waits until a file that another program made non-blocking can be read (POLLIN) or written (POLLOUT) again.
+void wait_until_ready(int fd, short events);
+
 // The answer. Buffered until flush(), which throws ReaderLeft, or Error{io} where the text can't be written.
 void print(std::string_view text);
 void flush();
@@ -32,7 +35,8 @@ std::string bold(std::string_view text);
 
 // One line without control characters: newline as \n, other controls and bytes that are no UTF-8 as \x1b.
 std::string visible(std::string_view text);
-// Text for a terminal: as it is, but control characters beside newline and tab become pictures of themselves.
+// Text for a terminal: as it is, but control characters beside newline and tab become pictures of themselves,
+// and what has none of these is as in visible().
 std::string harmless(std::string_view text);
 
 // Bytes of the well-formed UTF-8 character at the beginning of `text`; 0: there is none.

@@ -19,6 +19,9 @@ TEST(Terminal, HarmlessTextKeepsNewlinesAndShowsEscapes) {
   EXPECT_EQ(harmless("a\n\tb"), "a\n\tb");
   EXPECT_EQ(harmless("\x1b]0;title\x07"), "\u241b]0;title\u2407");
   EXPECT_EQ(harmless("\x7f"), "\u2421");
+  EXPECT_EQ(harmless(std::string_view("\0a", 2)), "\u2400a");
+  EXPECT_EQ(harmless("\u009b31m \u202e\u2066 \x9b"), "\\u009b31m \\u202e\\u2066 \\x9b");
+  EXPECT_EQ(harmless("“日本” \xf0\x9f\x98\x8a\u0301"), "“日本” \xf0\x9f\x98\x8a\u0301");
 }
 
 TEST(Terminal, WidthCountsColumns) {
