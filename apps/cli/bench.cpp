@@ -37,16 +37,16 @@ struct Row {
 bool read_options(Arguments arguments, BenchOptions& options) {
   CommandLine line("bench", "Measures prefill and decode speed; the best of the repeats counts.");
   options.common.add_to(line);
-  const auto list = [&](const char* name, std::vector<int>& target, int least, const char* help) {
-    line.option(name, "N,N", help, [&target, name, least](const std::string& text) {
-      constexpr int kMost = 1 << 20;
-      target = parse_list(name, text, least, kMost);
+  constexpr int kMostPositions = 1 << 20, kMostSequences = 1024;
+  const auto list = [&](const char* name, std::vector<int>& target, int least, int most, const char* help) {
+    line.option(name, "N,N", help, [&target, name, least, most](const std::string& text) {
+      target = parse_list(name, text, least, most);
     });
   };
-  list("--prefill", options.prefill, 1, "Prompt lengths; default: 128,512,2048");
-  line.integer("--decode", options.decode, 1, 1 << 20, "Tokens decoded; default: 64");
-  list("--depth", options.depth, 0, "Positions before the first decoded token; default: 0,512,2048");
-  list("--batch", options.batch, 1, "Sequences at once; default: 1,8");
+  list("--prefill", options.prefill, 1, kMostPositions, "Prompt lengths; default: 128,512,2048");
+  line.integer("--decode", options.decode, 1, kMostPositions, "Tokens decoded; default: 64");
+  list("--depth", options.depth, 0, kMostPositions, "Positions before the first decoded token; default: 0,512,2048");
+  list("--batch", options.batch, 1, kMostSequences, "Sequences at once; default: 1,8");
   line.integer("--repeat", options.repeat, 1, 1000, "Repeats; default: 3");
   return line.parse(arguments);
 }
@@ -152,6 +152,21 @@ void show_head(const EngineInfo& info, const MachinePeaks& peaks) {
         "\n");
 }
 
+// The context given, else what the longest run needs; each run has to fit into it.
+int checked_context(const BenchOptions& options, int longest, const CheckpointSummary& model) {
+  const int context = options.common.engine.context > 0 ? options.common.engine.context : model.context_length;
+  const auto check = [&](const char* name, int value, int room, const std::string& of) {
+    if (value > room)
+      throw Error(ErrorKind::usage, fmt::format("[options] {}: expected at most {} ({}), got {}", name, room, of, value));
+  };
+  const std::string of = fmt::format("the context holds {}", context);
+  check("--prefill", greatest(options.prefill), context, of);
+  check("--decode", options.decode, context - 1, of);
+  check("--depth", greatest(options.depth), context - options.decode - 1,
+        fmt::format("{} and --decode takes {}", of, options.decode + 1));
+  return options.common.engine.context > 0 ? context : longest;
+}
+
 }  // namespace
 
 int bench_command(Arguments arguments) {
@@ -164,10 +179,11 @@ int bench_command(Arguments arguments) {
   engine_options.max_sequences = batch;
   // Room for all sequences of a batch and for what the prefix cache keeps of the one before.
   constexpr std::uint64_t kPage = 16;
-  engine_options.cache_bytes = 2 * static_cast<std::uint64_t>(batch) *
-                               (static_cast<std::uint64_t>(longest) + kPage) *
-                               checkpoint->summary().cache_bytes_per_position;
-  if (engine_options.context == 0) engine_options.context = std::max(longest, 1);
+  engine_options.context = checked_context(options, longest, checkpoint->summary());
+  const std::uint64_t positions = 2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage);
+  const std::uint64_t one_context = static_cast<std::uint64_t>(engine_options.context) + kPage;
+  engine_options.cache_bytes =
+      std::max(positions, one_context) * checkpoint->summary().cache_bytes_per_position;
   const auto engine = load_engine(checkpoint, engine_options);
   const EngineInfo& info = engine->info();
   const MachinePeaks peaks = measure_peaks(info.kernels, info.num_threads, info.weights_bytes);

@@ -45,13 +45,14 @@ bool read_options(Arguments arguments, ScoreOptions& options) {
   CommandLine line("score",
                    "Gives the probability of text: lines {\"ids\"} or {\"text\"}, optional \"want\": ids of "
                    "interest, a list a position.");
+  constexpr int kMostChunkRows = 1 << 16;  // the engine's own bound
   options.common.add_to(line);
   line.positional("FILE", options.file, "JSON lines; - or none reads standard input");
   line.integer("--top", options.top, 0, INT_MAX, "The K best tokens at each position too");
-  line.integer("--chunk", options.chunk, 1, INT_MAX, "Prompt rows in one step; default: 512");
+  line.integer("--chunk", options.chunk, 1, kMostChunkRows, "Prompt rows in one step; default: 512");
   line.integer("--decode-from", options.decode_from, 1, INT_MAX, "Positions from N on, one decode step each");
   line.integer("--parallel", options.parallel, 1, 1024, "Lines in one batch; default: 1");
-  line.flag("--cold", options.cold, "Take nothing from the prefix cache");
+  line.flag("--cold", options.cold, "Take nothing from the prefix cache: said outright, for score computes every position anyway");
   return line.parse(arguments);
 }
 

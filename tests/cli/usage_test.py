@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Wrong use, missing things and broken pipes: one line on stderr, the right exit status, nothing else."""
 
+import json
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 
 from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main)
@@ -29,6 +31,9 @@ class Help(Case):
     def test_version(self):
         self.assertRegex(self.done("--version").out, r"\Acouplet \d+\.\d+\.\d+\n\Z")
 
+    def test_score_says_that_it_computes_every_position(self):
+        self.assertIn("computes every position", " ".join(self.done("score", "--help").out.split()))
+
 
 class WrongUse(Case):
     def test_no_or_unknown_command(self):
@@ -46,6 +51,10 @@ class WrongUse(Case):
             self.refused(WRONG_USE, "run", SMOL, "hi", *arguments)
         self.refused(WRONG_USE, "run", says="MODEL")
         self.refused(WRONG_USE, "score", SMOL, "--chunk", "0", says="--chunk")
+        self.refused(WRONG_USE, "score", SMOL, "--chunk", "70000", says="--chunk: expected a whole number from 1 to 65536")
+        self.refused(WRONG_USE, "bench", SMOL, "--batch", "1000000", says="--batch: expected a whole number from 1 to 1024")
+        self.refused(WRONG_USE, "bench", SMOL, "--prefill", "9000", says="--prefill: expected at most 8192")
+        self.refused(WRONG_USE, "bench", SMOL, "--context", "64", "--prefill", "4", "--depth", "63", says="--decode: expected at most 63")
         self.refused(WRONG_USE, "score", SMOL, "--decode-from", "0", says="--decode-from")
         self.refused(WRONG_USE, "bench", SMOL, "--batch", "1,,2", says="--batch")
         self.refused(WRONG_USE, "explain", SMOL, "hi", "--alternatives", "0", says="--alternatives")
@@ -56,6 +65,11 @@ class WrongUse(Case):
             self.refused(WRONG_USE, command, SMOL, "-", stdin=b"\n", says="PROMPT")
             self.refused(WRONG_USE, command, SMOL, b"caf\xe9", says="byte 0xe9 at offset 3")
             self.refused(WRONG_USE, command, SMOL, stdin=b"ab\xff", says="byte 0xff at offset 2")
+
+    def test_texts_that_are_no_utf8(self):
+        for command in (["run", SMOL, "hi"], ["chat", SMOL], ["explain", SMOL, "hi"]):
+            for option in ("--system", "--stop"):
+                self.refused(WRONG_USE, *command, option, b"caf\xe9", says=option + ": expected UTF-8, got byte 0xe9 at offset 3")
 
 
 class Missing(Case):
@@ -102,6 +116,27 @@ class Output(Case):
                                      env=environment())
         self.assertEqual(process.returncode, FAILED)
         self.one_line(process.stderr.decode())
+
+    def test_pipes_that_do_not_block(self):
+        text = ("word " * 50_000).encode()
+        expected = self.done("tokenize", SMOL, stdin=text).bytes
+        lines = (json.dumps({"text": "a b"}) + "\n").encode() * 2
+        batch = self.done("tokenize", SMOL, "--batch", stdin=lines).bytes
+        for arguments, given, answer in ((["tokenize", SMOL], text, expected), (["tokenize", SMOL, "--batch"], lines, batch)):
+            (in_end, in_start), (out_end, out_start) = os.pipe(), os.pipe()
+            os.set_blocking(in_end, False)
+            os.set_blocking(out_start, False)
+            process = subprocess.Popen([PROGRAM, *arguments], stdin=in_end, stdout=out_start, stderr=subprocess.PIPE, env=environment())
+            os.close(in_end)
+            os.close(out_start)
+            time.sleep(0.5)  # it finds no input yet, and later no room for its output
+            with os.fdopen(in_start, "wb") as file:
+                file.write(given)
+            time.sleep(0.5)
+            with os.fdopen(out_end, "rb") as file:
+                self.assertEqual(file.read(), answer)
+            self.assertEqual(process.wait(60), DONE, process.stderr.read())
+            process.stderr.close()
 
     def test_quiet(self):
         result = couplet("run", SMOL, "hi", "--quiet", "--max-tokens", "2", "--temperature", "0")
