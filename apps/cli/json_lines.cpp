@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "terminal.h"
 
 namespace couplet::cli {
 namespace {
@@ -30,21 +33,30 @@ std::string shown(const Json& value) {
   return text;
 }
 
-Json parse_object(std::string_view line) {
+Json parse_json(std::string_view line) {
   const auto check_depth = [](int depth, Json::parse_event_t, Json&) {
     if (depth > kMaxDepth) refuse("the line", fmt::format("at most {} levels of nesting", kMaxDepth), "more");
     return true;
   };
-  Json object;
+  Json value;
   try {
-    object = Json::parse(line.begin(), line.end(), check_depth);
+    value = Json::parse(line.begin(), line.end(), check_depth);
   } catch (const nlohmann::json::parse_error& error) {
     throw Error(ErrorKind::format,
                 fmt::format("expected a JSON object, got no valid JSON at byte {}", error.byte));
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::format, "expected a JSON object, got a number beyond every range");
   }
-  if (!object.is_object()) throw Error(ErrorKind::format, "expected a JSON object, got " + shown(object));
+  return value;
+}
+
+void check_object(const Json& value) {
+  if (!value.is_object()) throw Error(ErrorKind::format, "expected a JSON object, got " + shown(value));
+}
+
+Json parse_object(std::string_view line) {
+  Json object = parse_json(line);
+  check_object(object);
   return object;
 }
 
@@ -74,6 +86,31 @@ std::vector<TokenId> read_ids(const Json& object, int vocab_size) {
   const auto ids = object.find("ids");
   if (ids == object.end()) throw Error(ErrorKind::format, "expected the key \"ids\", got none");
   return read_ids(*ids, "ids", vocab_size);
+}
+
+// The keys that a template knows, checked.
+Json conversation_of(const Json& object) {
+  check_object(object);
+  Json conversation = Json::object();
+  const auto messages = object.find("messages");
+  if (messages == object.end()) throw Error(ErrorKind::format, "expected the key \"messages\", got none");
+  if (!messages->is_array()) refuse("messages", "a list of messages", shown(*messages));
+  for (std::size_t i = 0; i < messages->size(); ++i) {
+    if (!(*messages)[i].is_object())
+      refuse(fmt::format("messages[{}]", i), "an object", shown((*messages)[i]));
+  }
+  conversation["messages"] = *messages;
+  const auto tools = object.find("tools");
+  if (tools != object.end() && !tools->is_null()) {
+    if (!tools->is_array()) refuse("tools", "a list of tools", shown(*tools));
+    conversation["tools"] = *tools;
+  }
+  const auto prompt = object.find("add_generation_prompt");
+  if (prompt != object.end()) {
+    if (!prompt->is_boolean()) refuse("add_generation_prompt", "true or false", shown(*prompt));
+    conversation["add_generation_prompt"] = *prompt;
+  }
+  return conversation;
 }
 
 }  // namespace
@@ -106,27 +143,12 @@ std::vector<TokenId> parse_ids_line(std::string_view line, int vocab_size) {
 }
 
 std::string parse_conversation_line(std::string_view line) {
-  Json object = parse_object(line);
-  Json conversation = Json::object();
-  const auto messages = object.find("messages");
-  if (messages == object.end()) throw Error(ErrorKind::format, "expected the key \"messages\", got none");
-  if (!messages->is_array()) refuse("messages", "a list of messages", shown(*messages));
-  for (std::size_t i = 0; i < messages->size(); ++i) {
-    if (!(*messages)[i].is_object())
-      refuse(fmt::format("messages[{}]", i), "an object", shown((*messages)[i]));
+  const Json value = parse_json(line);
+  try {
+    return conversation_of(value).dump();
+  } catch (const Error& error) {
+    throw Error(ErrorKind::template_failed, error.what());
   }
-  conversation["messages"] = *messages;
-  const auto tools = object.find("tools");
-  if (tools != object.end() && !tools->is_null()) {
-    if (!tools->is_array()) refuse("tools", "a list of tools", shown(*tools));
-    conversation["tools"] = *tools;
-  }
-  const auto prompt = object.find("add_generation_prompt");
-  if (prompt != object.end()) {
-    if (!prompt->is_boolean()) refuse("add_generation_prompt", "true or false", shown(*prompt));
-    conversation["add_generation_prompt"] = *prompt;
-  }
-  return conversation.dump();
 }
 
 LineReader::LineReader(const std::string& path)
@@ -148,10 +170,11 @@ bool LineReader::fill() {
   begin_ = 0;
   const std::size_t size = buffer_.size();
   buffer_.resize(size + kChunk);
-  ssize_t count = -1;
-  do {
+  ssize_t count = ::read(file_, buffer_.data() + size, kChunk);
+  while (count < 0 && (errno == EINTR || errno == EAGAIN)) {
+    if (errno == EAGAIN) wait_until_ready(file_, POLLIN);
     count = ::read(file_, buffer_.data() + size, kChunk);
-  } while (count < 0 && errno == EINTR);
+  }
   if (count < 0) throw Error(ErrorKind::io, fmt::format("[input] {}: {}", path_, std::strerror(errno)));
   buffer_.resize(size + static_cast<std::size_t>(count));
   ended_ = count == 0;

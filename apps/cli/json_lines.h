@@ -27,7 +27,8 @@ std::string parse_text_line(std::string_view line);                          // 
 std::vector<TokenId> parse_ids_line(std::string_view line, int vocab_size);  // {"ids": [...]}
 
 // {"messages": [...], "tools": [...]?, "add_generation_prompt": bool?}, as the JSON text that ChatTemplate
-// renders: these keys alone, in the order and spelling of the line.
+// renders: these keys alone, in the order and spelling of the line. JSON that is no conversation throws
+// Error{template_failed}: it costs its line alone.
 std::string parse_conversation_line(std::string_view line);
 
 // The lines of a file or of standard input ("-"), one at a time, so that a large file needs no memory. Blank

@@ -1,12 +1,10 @@
 // couplet template: conversations through the chat template, a line each.
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
@@ -21,11 +19,17 @@ namespace {
 
 std::string read_file(const std::string& path) {
   constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+  const auto refuse = [&](ErrorKind kind, const std::string& why) {
+    throw Error(kind, fmt::format("[template] {}: {}", path, why));
+  };
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorKind::not_found, fmt::format("[template] {}: {}", path, std::strerror(errno)));
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad() || text.size() > kMaxBytes)
-    throw Error(ErrorKind::io, fmt::format("[template] {}: expected a file of at most 16 MiB", path));
+  if (!file) refuse(ErrorKind::not_found, std::strerror(errno));
+  std::string text(kMaxBytes + 1, '\0');
+  errno = 0;
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) refuse(ErrorKind::io, std::strerror(errno != 0 ? errno : EIO));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMaxBytes) refuse(ErrorKind::io, "expected a file of at most 16 MiB, got more");
   return text;
 }
 
@@ -47,7 +51,11 @@ int template_command(Arguments arguments) {
   common.add_to(line);
   line.positional("FILE", file, "JSON lines; - or none reads standard input");
   line.option("--template", "FILE", "A Jinja template instead of the model's own",
-              [&](const std::string& text) { template_file = text; });
+              [&](const std::string& text) {
+                if (text.empty())
+                  throw Error(ErrorKind::usage, "[options] --template: expected a file, got \"\"");
+                template_file = text;
+              });
   if (!line.parse(arguments)) return 0;
 
   const auto checkpoint = open_checkpoint(common);
@@ -64,11 +72,12 @@ int template_command(Arguments arguments) {
 
   LineReader reader(file.value_or("-"));
   for (std::string text; reader.next(text);) {
-    const std::string conversation =
-        at_line("template", reader.number(), [&] { return parse_conversation_line(text); });
     try {
+      const std::string conversation =
+          at_line("template", reader.number(), [&] { return parse_conversation_line(text); });
       print(dump_line({{"text", chat_template->render(conversation)}}));
     } catch (const Error& error) {
+      if (error.kind() != ErrorKind::template_failed) throw;
       print(dump_line({{"error", error.what()}}));
     }
     flush();  // a program may wait for each answer

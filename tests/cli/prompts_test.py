@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 
-from program import DATA, FAILED, GEMMA, SMOL, Case, main
+from program import DATA, FAILED, GEMMA, SMOL, WRONG_USE, Case, main
 
 HEAD = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n<|im_start|>user\n"
 TAIL = "<|im_end|>\n<|im_start|>assistant\n"
@@ -47,8 +47,18 @@ class Template(Case):
         self.refused(FAILED, "template", GEMMA, stdin=json.dumps(one_turn("hi")), says="no chat template")
 
     def test_bad_lines(self):
-        for line in ("{", "[]", '{"messages": 1}', '{"messages": [1]}', '{"tools": []}', '{"messages": [], "tools": {}}'):
-            self.refused(FAILED, "template", SMOL, stdin=json.dumps(one_turn("hi")) + "\n" + line, says="line 2: ")
+        good = json.dumps(one_turn("hi")) + "\n"
+        self.refused(FAILED, "template", SMOL, stdin=good + "{", says="line 2: ")
+        for line in ("[]", '{"messages": "x"}', '{"messages": [1]}', '{"tools": []}', '{"messages": [], "tools": {}}'):
+            answers = self.done("template", SMOL, stdin=good + line + "\n" + good).json_lines()
+            self.assertEqual([list(a) for a in answers], [["text"], ["error"], ["text"]], line)
+            self.assertIn("line 2: ", answers[1]["error"])
+
+    def test_template_files_that_are_none(self):
+        self.refused(WRONG_USE, "template", SMOL, "--template", "", says="--template: expected a file")
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(FAILED, "template", SMOL, "--template", folder, says="[Dd]irectory")
+        self.refused(FAILED, "template", SMOL, "--template", "/dev/zero", says="at most 16 MiB")
 
     def test_a_hostile_template_ends_nothing(self):
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
