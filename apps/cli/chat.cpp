@@ -2,12 +2,15 @@
 // not computed again.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "couplet/chat_prompt.h"
 #include "generate.h"
+#include "interrupt.h"
 #include "line_editor.h"
 #include "session.h"
 #include "terminal.h"
@@ -29,7 +32,10 @@ bool read_options(Arguments arguments, ChatOptions& options) {
   options.common.add_to(line);
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
   options.sampling.add_to(line);
-  return line.parse(arguments);
+  if (!line.parse(arguments)) return false;
+  if (options.sampling.logprobs)
+    throw Error(ErrorKind::usage, "[options] --logprobs: expected run or explain, got chat, which shows text alone");
+  return true;
 }
 
 class Conversation {
@@ -48,8 +54,10 @@ class Conversation {
 
   const SamplingOptions& sampling() const { return sampling_; }
 
-  // One turn. What the user said stays in the conversation only if the model could be asked.
+  // One turn. What the user said stays in the conversation only if the model could answer.
   void say(const std::string& text) {
+    const InterruptShield shield;
+    const InterruptScope turn;
     add("user", text);
     Request request;
     request.sampling = sampling_;
@@ -61,8 +69,17 @@ class Conversation {
       add("assistant", reply(std::move(request)));
     } catch (const Error& error) {
       messages_.erase(messages_.size() - 1);
-      show_error(visible(error.what()));
+      if (error.kind() == ErrorKind::io) throw;  // the answer can't be written
+      refuse(error.what());
     }
+  }
+
+  // Each turn has its answer, one that was refused too.
+  void refuse(std::string_view why) const {
+    show_error(visible(why));
+    if (!options_->common.json) return;
+    print(dump_line({{"error", why}}));
+    flush();
   }
 
  private:
@@ -86,14 +103,16 @@ class Conversation {
       print(output_is_terminal() ? harmless(step.event->text) : std::string(step.event->text));
       flush();
     });
-    if (json) {
+    if (json && !is_failure(reply.stop)) {
       print(
           dump_line({{"text", reply.text}, {"stop", name(reply.stop)}, {"figures", to_json(reply.figures)}}));
-    } else {
+    } else if (!json) {
       print("\n");
     }
     flush();
     note(figures_line(reply));
+    if (is_failure(reply.stop))
+      throw Error(ErrorKind::resource, "the reply ended early: " + describe(reply.stop));
     if (reply.stop == StopReason::context_full)
       note("the context is full: the next turn will not fit; /clear begins a new one");
     return reply.text;
@@ -109,7 +128,33 @@ constexpr std::string_view kHelp =
     "/clear   begin a new conversation\n"
     "/help    this list\n"
     "/quit    end (so does Ctrl-D)\n"
+    "//text  say /text to the model\n"
     "Ctrl-C stops a reply; arrow keys edit the line and bring back earlier ones.";
+
+// "/word" and nothing else: what a mistyped command looks like. "/etc/hosts" and "/a b" are text.
+bool looks_like_command(std::string_view line) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return line.size() > 1 && line[0] == '/' && std::all_of(line.begin() + 1, line.end(), is_letter);
+}
+
+// False: the conversation ends.
+bool take_line(Conversation& conversation, const std::string& line) {
+  const std::string_view word = std::string_view(line).substr(0, line.find_last_not_of(" \t\r") + 1);
+  if (word.empty()) return true;
+  if (word == "/quit") return false;
+  if (word == "/clear") {
+    conversation.clear();
+  } else if (word == "/help") {
+    show_error(kHelp);
+  } else if (looks_like_command(word)) {
+    conversation.refuse(fmt::format("unknown command {}; /help lists them, /{} says it to the model", word, word));
+  } else if (find_invalid_utf8(line) != std::string::npos) {
+    conversation.refuse("expected UTF-8, got other bytes");
+  } else {
+    conversation.say(line.starts_with("//") ? line.substr(1) : line);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -125,19 +170,12 @@ int chat_command(Arguments arguments) {
   Conversation conversation(*engine, options);
   if (options.sampling.seed_was_drawn(conversation.sampling()))
     note(fmt::format("seed {}", conversation.sampling().seed));
+  // From a pipe only a reply is shielded: waiting for the next line must have an end.
+  std::optional<InterruptShield> shield;
+  if (::isatty(STDIN_FILENO) == 1) shield.emplace();
   LineEditor editor("> ");
   while (const std::optional<std::string> line = editor.next()) {
-    if (line->empty()) continue;
-    if (*line == "/quit") break;
-    if (*line == "/clear") {
-      conversation.clear();
-    } else if (line->starts_with('/')) {
-      note(*line == "/help" ? kHelp : "unknown command; /help lists them");
-    } else if (find_invalid_utf8(*line) != std::string::npos) {
-      show_error("expected UTF-8, got other bytes");
-    } else {
-      conversation.say(*line);
-    }
+    if (!take_line(conversation, *line)) break;
   }
   return 0;
 }

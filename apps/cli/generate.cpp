@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,28 @@ void add_record(Figures& figures, const StepRecord& record, RequestId id) {
   }
 }
 
+// Whatever ends the loop, no request is left behind in the engine.
+class Running {
+ public:
+  Running(Engine& engine, RequestId id) : engine_(&engine), id_(id) {}
+  ~Running() {
+    if (engine_->has_work()) engine_->cancel(id_);
+    while (engine_->has_work()) engine_->step();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Engine* engine_;
+  RequestId id_;
+};
+
+void flatten_negative_zeros(Json& value) {
+  if (value.is_number_float() && value == 0.0) value = 0.0;
+  if (value.is_structured())
+    for (Json& inner : value) flatten_negative_zeros(inner);
+}
+
 }  // namespace
 
 Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step) {
@@ -41,6 +64,7 @@ Reply generate(Engine& engine, Request request, const std::function<void(const S
   const Clock::time_point start = Clock::now();
   const SubmitResult submitted = engine.submit(std::move(request));
   if (!submitted) throw Error(ErrorKind::resource, submitted.refusal);
+  const Running running(engine, submitted.id);
   while (engine.has_work()) {
     if (interrupt.interrupted() && !reply.interrupted) {
       reply.interrupted = true;
@@ -104,15 +128,16 @@ std::string figures_line(const Reply& reply) {
   std::string line = fmt::format("{} prompt tokens", f.prompt_tokens);
   if (f.cached_tokens > 0)
     line += fmt::format(" ({} from the cache, {} prefilled)", f.cached_tokens, f.prefill_rows);
-  line += fmt::format(", {} reply tokens | ttft_ms {:.1f}, prefill_tokens_per_s {:.0f}", f.completion_tokens,
-                      f.ttft_ms, f.prefill_tokens_per_s());
+  line += fmt::format(", {} reply tokens | ", f.completion_tokens);
+  if (f.ttft_ms > 0) line += fmt::format("ttft_ms {:.1f}, ", f.ttft_ms);
+  line += fmt::format("prefill_tokens_per_s {:.0f}", f.prefill_tokens_per_s());
   if (f.decode_steps > 0)
     line += fmt::format(", tpot_ms {:.2f}, decode_tokens_per_s {:.0f}", f.tpot_ms(), f.decode_tokens_per_s());
   return line + " | " + describe(reply.stop);
 }
 
 Json to_json(const Figures& f) {
-  return {{"ttft_ms", f.ttft_ms},
+  return {{"ttft_ms", f.ttft_ms > 0 ? Json(f.ttft_ms) : Json(nullptr)},
           {"prefill_ms", f.prefill_ms},
           {"prefill_steps", f.prefill_steps},
           {"prefill_rows", f.prefill_rows},
@@ -128,15 +153,24 @@ Json to_json(const Tokenizer& tokenizer, const TokenChoice& choice) {
   Json token = {
       {"id", choice.id}, {"text", text}, {"bytes", std::vector<std::uint8_t>(text.begin(), text.end())}};
   if (!choice.measured) return token;
-  token["logprob"] = choice.log_probability;
+  token["logprob"] = shortest(choice.log_probability);
   token["top"] = Json::array();
   for (const Alternative& other : choice.alternatives)
     token["top"].push_back(
-        {{"id", other.id}, {"text", token_text(tokenizer, other.id)}, {"logprob", other.log_probability}});
+        {{"id", other.id}, {"text", token_text(tokenizer, other.id)}, {"logprob", shortest(other.log_probability)}});
   return token;
 }
 
-std::string dump_line(const Json& value) {
+double shortest(float value) {
+  char text[64];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  double same = value;
+  if (error == std::errc()) std::from_chars(text, end, same);
+  return same;
+}
+
+std::string dump_line(Json value) {
+  flatten_negative_zeros(value);
   return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -18,7 +18,7 @@ struct Figures {
   int prefill_steps = 0, prefill_rows = 0;
   int decode_steps = 0;
   double prefill_ms = 0, decode_ms = 0;  // in steps
-  double ttft_ms = 0;                    // from submit to the first token
+  double ttft_ms = 0;                    // from submit to the first token; 0: none came
 
   double prefill_tokens_per_s() const { return prefill_ms > 0 ? prefill_rows * 1e3 / prefill_ms : 0; }
   double tpot_ms() const { return decode_steps > 0 ? decode_ms / decode_steps : 0; }
@@ -56,7 +56,9 @@ std::string figures_line(const Reply& reply);
 nlohmann::ordered_json to_json(const Figures& figures);
 // One token's probabilities: {"id", "text", "bytes", "logprob", "top": [{"id", "text", "logprob"}]}.
 nlohmann::ordered_json to_json(const Tokenizer& tokenizer, const TokenChoice& choice);
-// Dumped on one line with its newline; bytes that are no UTF-8 become U+FFFD.
-std::string dump_line(const nlohmann::ordered_json& value);
+// The number with the fewest digits that is read back as this float: 0.8, not 0.800000011920929.
+double shortest(float value);
+// Dumped on one line with its newline; bytes that are no UTF-8 become U+FFFD, and -0 becomes 0.
+std::string dump_line(nlohmann::ordered_json value);
 
 }  // namespace couplet::cli

@@ -7,11 +7,13 @@
 namespace couplet::cli {
 namespace {
 
-volatile std::sig_atomic_t in_scope = 0;
+volatile std::sig_atomic_t num_scopes = 0;
+volatile std::sig_atomic_t num_shields = 0;
 volatile std::sig_atomic_t was_interrupted = 0;
 
 void on_interrupt(int) {
-  if (in_scope == 0 || was_interrupted != 0) ::_exit(kInterruptedStatus);
+  const bool ends = num_scopes == 0 || was_interrupted != 0;
+  if (ends && num_shields == 0) ::_exit(kInterruptedStatus);
   was_interrupted = 1;
 }
 
@@ -19,15 +21,20 @@ void on_interrupt(int) {
 
 void install_interrupt_handler() {
   struct sigaction action{};
+  if (::sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
+  action = {};
   action.sa_handler = on_interrupt;  // without SA_RESTART: a blocked read returns
   ::sigaction(SIGINT, &action, nullptr);
 }
 
 InterruptScope::InterruptScope() {
-  was_interrupted = 0;
-  in_scope = 1;
+  if (num_scopes == 0) was_interrupted = 0;
+  num_scopes = num_scopes + 1;
 }
-InterruptScope::~InterruptScope() { in_scope = 0; }
+InterruptScope::~InterruptScope() { num_scopes = num_scopes - 1; }
 bool InterruptScope::interrupted() { return was_interrupted != 0; }
+
+InterruptShield::InterruptShield() { num_shields = num_shields + 1; }
+InterruptShield::~InterruptShield() { num_shields = num_shields - 1; }
 
 }  // namespace couplet::cli

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cwchar>
-#include <iostream>
 
 #include "interrupt.h"
 #include "terminal.h"
@@ -49,7 +48,7 @@ int read_character(EditLine*, wchar_t* character) {
     char byte = 0;
     const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
     if (count == 0) return 0;
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count < 0) return -1;
     const std::size_t used = std::mbrtowc(character, &byte, 1, &state);
     if (used <= 1) return 1;
@@ -59,7 +58,7 @@ int read_character(EditLine*, wchar_t* character) {
 
 }  // namespace
 
-LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)) {
+LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)), plain_("-") {
   if (::isatty(STDIN_FILENO) != 1) return;
   std::setlocale(LC_CTYPE, "C.UTF-8");
   editor_ = el_init("couplet", stdin, stderr, stderr);
@@ -82,7 +81,10 @@ LineEditor::~LineEditor() {
 }
 
 std::optional<std::string> LineEditor::next() {
-  if (editor_ == nullptr) return next_plain();
+  if (editor_ == nullptr) {
+    std::string text;
+    return plain_.next(text) ? std::optional(text) : std::nullopt;
+  }
   for (;;) {
     const InterruptScope interrupt;
     int length = 0;
@@ -100,12 +102,6 @@ std::optional<std::string> LineEditor::next() {
     if (!text.empty()) ::history(history_, &event, H_ENTER, text.c_str());
     return text;
   }
-}
-
-std::optional<std::string> LineEditor::next_plain() {
-  std::string text;
-  if (!std::getline(std::cin, text)) return std::nullopt;
-  return text;
 }
 
 }  // namespace couplet::cli

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "json_lines.h"
+
 struct editline;
 struct history;
 
@@ -16,14 +18,13 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Without its newline. nullopt: the end (Ctrl-D, end of input). Ctrl-C gives the line up and begins a new
+  // Without its newline; from a pipe never blank. Throws Error{io} where a pipe can't be read. nullopt: the end (Ctrl-D, end of input). Ctrl-C gives the line up and begins a new
   // one.
   std::optional<std::string> next();
 
  private:
-  std::optional<std::string> next_plain();
-
   std::string prompt_;
+  LineReader plain_;
   editline* editor_ = nullptr;  // null: standard input is no terminal
   history* history_ = nullptr;
 };

