@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """chat: turns, what the prefix cache saves, line editing and Ctrl-C, on a terminal and from a pipe."""
 
+import os
 import re
+import signal
+import subprocess
 
-from program import DONE, FAILED, GEMMA, SMOL, Case, main
+from program import DONE, FAILED, GEMMA, PROGRAM, SMOL, WRONG_USE, Case, environment, main
 from terminal import Terminal
 
 GREEDY = ("--temperature", "0", "--max-tokens", "12")
@@ -27,10 +30,36 @@ class Chat(Case):
         self.assertEqual(len(replies), 2)
 
     def test_commands(self):
-        result = self.done("chat", SMOL, *GREEDY, stdin="/help\n/what\n")
+        result = self.done("chat", SMOL, *GREEDY, stdin="/help\n/what\n/quit \r\nnever asked\n")
         self.assertIn("/quit", result.err)
-        self.assertIn("unknown command", result.err)
+        self.assertIn("unknown command /what", result.err)
         self.assertEqual(result.out, "")
+
+    def test_a_slash_may_begin_a_text(self):
+        lines = "/etc/hosts\n/ is a slash\n//help\n"
+        self.assertEqual(len(self.done("chat", SMOL, *GREEDY, "--json", stdin=lines).json_lines()), 3)
+
+    def test_every_turn_has_its_json_line(self):
+        lines = b"hi\n" + b"word " * 120 + b"\ncaf\xe9\n/what\n"
+        answers = self.done("chat", SMOL, *GREEDY, "--context", "128", "--json", stdin=lines).json_lines()
+        self.assertEqual(["error" in a for a in answers], [False, True, True, True])
+        self.assertIn("the context is full", answers[1]["error"])
+
+    def test_streams_that_fail(self):
+        for arguments in (GREEDY, (*GREEDY, "--json")):
+            with open("/dev/full", "wb") as full:
+                process = subprocess.run([PROGRAM, "chat", SMOL, *arguments], input=b"hi\nhi\n", stdout=full, stderr=subprocess.PIPE,
+                                         check=False, env=environment())
+            self.assertEqual(process.returncode, FAILED)
+            self.assertIn(b"No space left", process.stderr)
+        folder = os.open("/", os.O_RDONLY)
+        process = subprocess.run([PROGRAM, "chat", SMOL, *GREEDY], stdin=folder, capture_output=True, check=False, env=environment())
+        os.close(folder)
+        self.assertEqual(process.returncode, FAILED)
+        self.one_line(process.stderr.decode())
+
+    def test_what_it_does_not_show_is_refused(self):
+        self.refused(WRONG_USE, "chat", SMOL, "--logprobs", "1", says="--logprobs")
 
     def test_a_full_context_is_said_and_can_be_left(self):
         text = "word " * 120
@@ -67,6 +96,18 @@ class OnATerminal(Case):
         terminal.send("Tell me a story.\n")
         place = terminal.wait_for("story.\n.*\\w{3}", place)
         terminal.send("\x03")
+        place = terminal.wait_for("it was interrupted", place)
+        place = terminal.wait_for("> ", place)
+        terminal.send("/quit\n")
+        self.assertEqual(terminal.status(), DONE)
+
+    def test_ctrl_c_never_ends_it(self):
+        terminal = Terminal("chat", SMOL, "--temperature", "0", "--ignore-eos")
+        place = terminal.wait_for("> ")
+        terminal.send("Tell me a story.\n")
+        place = terminal.wait_for("story.\n.*\\w{3}", place)
+        for _ in range(5):
+            os.kill(terminal.process, signal.SIGINT)
         place = terminal.wait_for("it was interrupted", place)
         place = terminal.wait_for("> ", place)
         terminal.send("/quit\n")

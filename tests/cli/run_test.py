@@ -57,6 +57,18 @@ class Run(Case):
         text = self.done("run", SMOL, EMAIL, *GREEDY, "--max-tokens", "12").out
         self.assertEqual(rows[-1], text[:-1].replace("\n", "\\n"))
 
+    def test_numbers_are_the_shortest(self):
+        text = self.done("run", SMOL, "hi", "--temperature", "0.8", "--max-tokens", "1", "--json").out
+        self.assertIn('"temperature":0.8,', text)
+        answer = self.reply("hi", *GREEDY, "--max-tokens", "0")
+        self.assertIsNone(answer["figures"]["ttft_ms"])
+        sure = self.done("run", SMOL, "hi", *GREEDY, "--logit-bias", "5=100000", "--max-tokens", "1", "--logprobs", "1", "--json").out
+        self.assertNotIn("-0.0,", sure)
+
+    def test_options_that_would_do_nothing(self):
+        self.refused(WRONG_USE, "run", SMOL, "hi", "--json", "--steps", says="--steps")
+        self.refused(WRONG_USE, "run", SMOL, "hi", "--quiet", "--logprobs", "1", says="--logprobs")
+
     def test_limits_are_exact(self):
         for limit in (0, 1, 2, 7):
             answer = self.reply("The sun is very", "--raw", *GREEDY, "--max-tokens", str(limit), "--ignore-eos", "--logprobs", "0")

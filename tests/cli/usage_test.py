@@ -3,12 +3,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
 import unittest
 
-from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main)
+from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main, start)
 
 COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "pull")
 
@@ -94,6 +95,31 @@ class Missing(Case):
 
     def test_kernels_that_are_not_there(self):
         self.refused(WRONG_USE, "run", SMOL, "hi", COUPLET_KERNELS="sse9", says="sse9")
+
+
+class Bench(Case):
+    def test_a_context_beyond_what_it_needs(self):
+        rows = self.done("bench", SMOL, "--context", "8192", "--batch", "1", "--prefill", "4", "--depth", "0", "--decode", "2",
+                         "--repeat", "1", "--json").json_lines()
+        self.assertEqual([(r["what"], r["n"]) for r in rows], [("prefill", 4), ("decode", 0)])
+
+
+class Signals(Case):
+    def test_a_mapped_file_that_lost_its_bytes(self):
+        process = start(["tokenize", SMOL])  # it waits for its text
+        time.sleep(1)
+        process.send_signal(signal.SIGBUS)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, err), (FAILED, b"couplet: the model file changed while it was read\n"))
+
+    def test_an_ignored_ctrl_c_stays_ignored(self):
+        process = subprocess.Popen(["sh", "-c", 'trap "" INT; exec "$0" tokenize smollm2', PROGRAM], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(b"hi", timeout=60)
+        self.assertEqual((process.returncode, err), (DONE, b""))
+        self.assertIn(b"hi", out)
 
 
 class Output(Case):
