@@ -44,8 +44,9 @@ bool read_options(Arguments arguments, ExplainOptions& options) {
 bool take_step(const StepView& view, Explanation& explanation) {
   const StepRecord& record = view.record;
   const bool is_decode = record.num_decode_rows > 0;
+  if (!is_decode && record.num_prefill_rows == 0) return false;  // nothing ran: a cancelled request leaves
   (is_decode ? explanation.decode : explanation.prefill).add(record);
-  if (view.event == nullptr || view.event->token < 0) return false;
+  if (view.event == nullptr || view.event->token < 0 || view.event->choice == nullptr) return false;
   if (!is_decode) {
     explanation.first = *view.event->choice;
     return true;
@@ -89,7 +90,13 @@ Json to_json(const Engine& engine, const Explanation& e) {
                       {"top_p", e.sampling.top_p},
                       {"top_k", e.sampling.top_k},
                       {"min_p", e.sampling.min_p},
+                      {"repetition_penalty", e.sampling.repetition_penalty},
+                      {"presence_penalty", e.sampling.presence_penalty},
+                      {"frequency_penalty", e.sampling.frequency_penalty},
+                      {"logit_bias", Json::object()},
                       {"seed", e.sampling.seed}};
+  for (const auto& [id, bias] : e.sampling.logit_bias)
+    json["sampling"]["logit_bias"][std::to_string(id)] = bias;
   json["machine"] = {{"kernels", engine.info().kernels},
                      {"threads", engine.info().num_threads},
                      {"int8_operations_per_s", e.peaks.int8_operations_per_s},
@@ -117,7 +124,6 @@ int explain_command(Arguments arguments) {
   ExplainOptions options;
   if (!read_options(arguments, options)) return 0;
   const auto checkpoint = open_checkpoint(options.common);
-  const Tokenizer& tokenizer = checkpoint->tokenizer();
   const PromptForm form = prompt_form(*checkpoint, options.raw);
   const std::string text = prompt_text(options.prompt);
   Explanation explanation;
@@ -125,13 +131,11 @@ int explain_command(Arguments arguments) {
   explanation.templated = form == PromptForm::chat;
   explanation.has_system = !options.system.empty();
   explanation.sampling = options.sampling.resolve(checkpoint->summary());
-  find_own_tokens(tokenizer, text, explanation);
+  find_own_tokens(*checkpoint, options.system, text, explanation);
 
   const auto engine = load_engine(checkpoint, options.common.engine);
   const EngineInfo& info = engine->info();
   ExplainView view(*engine, explanation);
-  if (!options.common.json) view.show_prompt();
-  flush();
   explanation.peaks = measure_peaks(info.kernels, info.num_threads, info.weights_bytes);
 
   Request request;
@@ -141,16 +145,21 @@ int explain_command(Arguments arguments) {
   request.log_probabilities = true;
   request.num_alternatives = std::max(options.alternatives, options.sampling.logprobs.value_or(0));
   request.use_prefix_cache = false;
-  bool prefilled = false;
+  bool begun = false, prefilled = false;
   explanation.reply = generate(*engine, std::move(request), [&](const StepView& step) {
     const std::size_t before = explanation.steps.size();
     const bool chosen = take_step(step, explanation);
     explanation.reply.figures = step.figures;
     if (options.common.json) return;
+    if (!begun) view.show_prompt();  // not before: a prompt that is refused is not shown
+    begun = true;
     if (chosen) view.show_prefill();
     prefilled = prefilled || chosen;
     if (explanation.steps.size() > before) view.show_step(step.reply);
   });
+  // Once more: what else ran on the machine before may be gone.
+  explanation.peaks =
+      better(explanation.peaks, measure_peaks(info.kernels, info.num_threads, info.weights_bytes));
   if (options.common.json) {
     print(dump_line(to_json(*engine, explanation)));
   } else {

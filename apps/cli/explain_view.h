@@ -30,14 +30,15 @@ struct Explanation {
   SamplingOptions sampling;
   MachinePeaks peaks;
   StageCost prefill, decode;
-  TokenChoice first;  // what prefill led to; id -1: nothing was asked for
+  TokenChoice first;  // what prefill led to; id -1: no token
   std::vector<DecodeStep> steps;
   Reply reply;
 };
 
-// Marks the tokens that the user's own text became: those which its last occurrence in the prompt's text
-// touches.
-void find_own_tokens(const Tokenizer& tokenizer, std::string_view text, Explanation& explanation);
+// Marks the tokens that the user's own text became: those that differ from the same conversation's around
+// another text. None where a template does more with the text than trim it.
+void find_own_tokens(const Checkpoint& checkpoint, std::string_view system, std::string_view text,
+                     Explanation& explanation);
 
 // Prints part after part while the run goes on. A long reply's middle rows are left out, and how many is
 // said.
@@ -52,15 +53,19 @@ class ExplainView {
 
  private:
   void show_pieces(std::span<const TokenId> ids) const;
+  void show_first(std::string_view head, std::string_view left, std::string_view right) const;
   void show_distribution() const;
   void show_choice() const;
+  std::string chosen_how() const;
   std::string step_row(std::string_view reply) const;
+  bool is_narrow() const;
+  int token_width() const;
   int others_width() const;
   std::string others(const TokenChoice& choice, int width) const;
   std::string out_text(TokenId id) const;
   void show_comparison() const;
   void show_roofline() const;
-  void line(std::string_view text) const;  // below a heading
+  void line(std::string_view text) const;  // below a heading, over as many lines as it needs
 
   const Engine* engine_;
   const Tokenizer* tokenizer_;

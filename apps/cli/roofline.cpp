@@ -38,14 +38,16 @@ std::string rate(double per_s) {
 std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<RooflinePoint>& points,
                                        int width) {
   const double ridge = roof.operations_per_s / roof.bytes_per_s;
-  double least_x = 1, greatest_x = 10 * ridge, least_y = roof.operations_per_s / 30;
+  double least_x = 1, greatest_x = 10 * ridge, least_y = roof.operations_per_s / 30,
+         greatest_y = roof.operations_per_s;
   for (const RooflinePoint& point : points) {
     least_x = std::min(least_x, point.operations_per_byte);
     greatest_x = std::max(greatest_x, 2 * point.operations_per_byte);
     least_y = std::min(least_y, point.operations_per_s);
+    greatest_y = std::max(greatest_y, point.operations_per_s);  // the roof was measured at another moment
   }
   const Axis x = {power_of_ten_below(least_x), greatest_x, std::min(width - kMargin - 10, 60)};
-  const Axis y = {least_y / 1.5, roof.operations_per_s, kHeight};
+  const Axis y = {least_y / 1.5, greatest_y, kHeight};
 
   std::vector<std::string> plot(kHeight, std::string(static_cast<std::size_t>(x.cells), ' '));
   const auto at = [&](int column, int row) -> char& {

@@ -44,5 +44,16 @@ TEST(Roofline, PlacesTheStages) {
   EXPECT_GE(slope, 4);
 }
 
+TEST(Roofline, AStageAboveTheRoofIsDrawnAboveIt) {
+  const auto lines = draw_roofline({1e12, 5e10}, {{'P', 95, 3e12}}, 80);
+  std::size_t column = 0;
+  const std::size_t row = find_mark(lines, 'P', column);
+  std::size_t roof_row = 0;
+  while (roof_row < lines.size() && lines[roof_row].find("-----") == std::string::npos) ++roof_row;
+  ASSERT_LT(row, lines.size());
+  EXPECT_LT(row, roof_row);
+  EXPECT_NE(lines[1].find("3.0 T |"), std::string::npos) << lines[1];
+}
+
 }  // namespace
 }  // namespace couplet::cli

@@ -1,5 +1,7 @@
 #include "stage_cost.h"
 
+#include <algorithm>
+
 namespace couplet::cli {
 
 void StageCost::add(const StepRecord& record) {
@@ -11,6 +13,12 @@ void StageCost::add(const StepRecord& record) {
   weights_bytes += record.weights_bytes;
   cache_bytes += record.cache_read_bytes + record.cache_write_bytes;
   ms += record.step_ms;
+}
+
+MachinePeaks better(const MachinePeaks& one, const MachinePeaks& other) {
+  return {std::max(one.int8_operations_per_s, other.int8_operations_per_s),
+          std::max(one.float_operations_per_s, other.float_operations_per_s),
+          std::max(one.read_bytes_per_s, other.read_bytes_per_s)};
 }
 
 }  // namespace couplet::cli

@@ -32,6 +32,11 @@ struct StageCost {
     return operations_per_s() / peaks.int8_operations_per_s;
   }
   double of_memory_peak(const MachinePeaks& peaks) const { return bytes_per_s() / peaks.read_bytes_per_s; }
+  // More than was measured to be possible, beyond what measurements scatter.
+  bool above_peaks(const MachinePeaks& peaks) const {
+    constexpr double kScatter = 1.02;
+    return of_compute_peak(peaks) > kScatter || of_memory_peak(peaks) > kScatter;
+  }
   bool bound_by_arithmetic(const MachinePeaks& peaks) const {
     return of_compute_peak(peaks) >= of_memory_peak(peaks);
   }
@@ -39,5 +44,8 @@ struct StageCost {
  private:
   double per_second(double amount) const { return ms > 0 ? amount * 1e3 / ms : 0; }
 };
+
+// The greater of each.
+MachinePeaks better(const MachinePeaks& one, const MachinePeaks& other);
 
 }  // namespace couplet::cli

@@ -2,9 +2,10 @@
 """explain: every part is there, by form, in a pipe and on terminals; and what it says fits together."""
 
 import re
+import signal
 import unicodedata
 
-from program import DONE, GEMMA, SMOL, Case, couplet, main
+from program import DONE, GEMMA, INTERRUPTED, SMOL, Case, couplet, main, start
 from terminal import Terminal
 
 EMAIL = "Reply politely to this email: “Can we meet tomorrow?”"
@@ -61,8 +62,17 @@ class Explain(Case):
             self.assertEqual(terminal.status(), DONE)
             self.assertEqual(ESCAPE in terminal.raw.decode(), not env)
             for line in terminal.text().splitlines():
-                if columns >= 80:
+                if columns >= 40:
                     self.assertLessEqual(width(line), columns, line)
+
+    def test_narrow_terminals(self):
+        for columns in (40, 47, 60, 72):
+            terminal = Terminal("explain", SMOL, EMAIL, "--seed", "3", "--max-tokens", "12", "--logit-bias", "33=2",
+                                columns=columns, NO_COLOR="1")
+            self.assertEqual(terminal.status(), DONE)
+            for line in terminal.text().splitlines():
+                self.assertLessEqual(width(line), columns, line)
+                self.assertEqual(line, line.rstrip(" "), repr(line))
 
     def test_a_long_reply_leaves_out_its_middle(self):
         text = self.done("explain", SMOL, "The sun is very", "--raw", *GREEDY, "--ignore-eos", "--max-tokens", "61").out
@@ -87,6 +97,58 @@ class Explain(Case):
         self.assertIn("chosen:", text)
         self.assertNotIn("DECODE", text)
         self.assertIn("after 1 token\n", text)
+
+    def test_only_the_users_own_tokens_are_marked(self):
+        template = len(self.done("explain", SMOL, "", "--max-tokens", "0", "--json").json()["prompt"])
+        for text in ("a", "ass", "assistant", "system", "user", "You are", "<|im_start|>", "  assistant\n", "user\nuser", "z q"):
+            prompt = self.done("explain", SMOL, text, "--max-tokens", "0", "--json").json()["prompt"]
+            own = [n for n, token in enumerate(prompt) if token["own"]]
+            self.assertIn("".join(prompt[n]["text"] for n in own).strip(), (text.strip(),), text)
+            self.assertEqual(own, list(range(own[0], own[-1] + 1)))
+            self.assertEqual("".join(t["text"] for t in prompt[own[-1] + 1:]), "<|im_end|>\n<|im_start|>assistant\n")
+            self.assertGreaterEqual(own[0], template - 10)
+        for model, text in ((SMOL, ""), (GEMMA, "\n"), (GEMMA, "  ")):
+            prompt = self.done("explain", model, text, "--max-tokens", "0", "--json").json()["prompt"]
+            self.assertFalse(any(token["own"] for token in prompt), text)
+        prompt = self.done("explain", GEMMA, "model", "--max-tokens", "0", "--json").json()["prompt"]
+        self.assertEqual([t["text"] for t in prompt if t["own"]], ["model"])
+        self.assertIn("2 tokens: 1 is yours, 1 marks", self.done("explain", GEMMA, "model", "--raw", "--max-tokens", "0").out)
+
+    def test_a_full_context_is_said(self):
+        size = len(self.done("explain", SMOL, "hi", "--max-tokens", "0", "--json").json()["prompt"])
+        text = self.done("explain", SMOL, "hi", "--context", str(size), *GREEDY).out
+        self.assertIn("no token: the context is full", text)
+        self.assertNotIn("asked for", text)
+        self.refused(1, "explain", SMOL, "hi", "--context", str(size - 1))
+        self.assertEqual(couplet("explain", SMOL, "hi", "--context", str(size - 1)).out, "")
+
+    def test_what_shapes_a_choice_is_named(self):
+        arguments = ("explain", SMOL, "hi", *GREEDY, "--max-tokens", "2", "--logit-bias", "33=50")
+        text = self.done(*arguments).out
+        self.assertIn(", the best one after bias", text)
+        self.assertIn("after a bias on 1 token", text)
+        self.assertRegex(text, r"(?m)^ +1  .* <0\.1 % ")
+        self.assertNotRegex(text, r"(?m)^ +1  .* 0 % ")
+        text = self.done(*arguments, "--repetition-penalty", "1.5").out
+        self.assertIn(", the best one after bias and penalties", text)
+        self.assertIn("repetition penalty 1.5", text)
+        sampling = self.done(*arguments, "--presence-penalty", "0.5", "--json").json()["sampling"]
+        self.assertEqual(sampling["logit_bias"], {"33": 50})
+        self.assertEqual([sampling[k + "_penalty"] for k in ("repetition", "presence", "frequency")], [1, 0.5, 0])
+
+    def test_an_interrupted_run_keeps_its_prefill(self):
+        process = start(("explain", SMOL, "hi", *GREEDY, "--ignore-eos"))
+        seen = line = process.stdout.readline()
+        while line and not line.startswith(b"      3  "):
+            line = process.stdout.readline()
+            seen += line
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=100)
+        out = (seen + out).decode()
+        self.assertEqual(process.returncode, INTERRUPTED)
+        self.assertEqual(out.count("PREFILL"), 1)
+        self.assertEqual(out.count("chosen:"), 1)
+        self.assertIn("stopped: it was interrupted", out)
 
     def test_drawing_is_explained(self):
         text = self.done("explain", SMOL, "The sun is very", "--raw", "--seed", "5", "--max-tokens", "2").out
