@@ -13,11 +13,11 @@ namespace {
 constexpr int kVocabSize = 49152;
 
 template <typename Parse>
-std::string refusal(Parse parse) {
+std::string refusal(Parse parse, ErrorKind kind = ErrorKind::format) {
   try {
     parse();
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::format);
+    EXPECT_EQ(error.kind(), kind);
     return error.what();
   }
   return "";
@@ -100,7 +100,8 @@ TEST(JsonLines, AConversationKeepsItsKeysInOrder) {
   for (const char* line :
        {"{}", R"({"messages": {}})", R"({"messages": [1]})", R"({"messages": [], "tools": 1})",
         R"({"messages": [], "add_generation_prompt": 1})"})
-    EXPECT_NE(refusal([&] { parse_conversation_line(line); }), "") << line;
+    EXPECT_NE(refusal([&] { parse_conversation_line(line); }, ErrorKind::template_failed), "") << line;
+  EXPECT_NE(refusal([] { parse_conversation_line("{"); }), "");
 }
 
 class Lines : public testing::Test {
