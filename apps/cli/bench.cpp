@@ -38,7 +38,8 @@ bool read_options(Arguments arguments, BenchOptions& options) {
   CommandLine line("bench", "Measures prefill and decode speed; the best of the repeats counts.");
   options.common.add_to(line);
   constexpr int kMostPositions = 1 << 20, kMostSequences = 1024;
-  const auto list = [&](const char* name, std::vector<int>& target, int least, int most, const char* help) {
+  const auto list = [&](const char* name, std::vector<int>& target, int least, int most,
+                        const char* help) {
     line.option(name, "N,N", help, [&target, name, least, most](const std::string& text) {
       target = parse_list(name, text, least, most);
     });
@@ -154,17 +155,19 @@ void show_head(const EngineInfo& info, const MachinePeaks& peaks) {
 
 // The context given, else what the longest run needs; each run has to fit into it.
 int checked_context(const BenchOptions& options, int longest, const CheckpointSummary& model) {
-  const int context = options.common.engine.context > 0 ? options.common.engine.context : model.context_length;
+  const int given = options.common.engine.context;
+  const int context = given > 0 ? given : model.context_length;
   const auto check = [&](const char* name, int value, int room, const std::string& of) {
     if (value > room)
-      throw Error(ErrorKind::usage, fmt::format("[options] {}: expected at most {} ({}), got {}", name, room, of, value));
+      throw Error(ErrorKind::usage,
+                  fmt::format("[options] {}: expected at most {} ({}), got {}", name, room, of, value));
   };
   const std::string of = fmt::format("the context holds {}", context);
   check("--prefill", greatest(options.prefill), context, of);
   check("--decode", options.decode, context - 1, of);
   check("--depth", greatest(options.depth), context - options.decode - 1,
         fmt::format("{} and --decode takes {}", of, options.decode + 1));
-  return options.common.engine.context > 0 ? context : longest;
+  return given > 0 ? given : longest;
 }
 
 }  // namespace
@@ -180,7 +183,8 @@ int bench_command(Arguments arguments) {
   // Room for all sequences of a batch and for what the prefix cache keeps of the one before.
   constexpr std::uint64_t kPage = 16;
   engine_options.context = checked_context(options, longest, checkpoint->summary());
-  const std::uint64_t positions = 2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage);
+  const std::uint64_t positions =
+      2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage);
   const std::uint64_t one_context = static_cast<std::uint64_t>(engine_options.context) + kPage;
   engine_options.cache_bytes =
       std::max(positions, one_context) * checkpoint->summary().cache_bytes_per_position;
