@@ -21,7 +21,7 @@ constexpr std::size_t kLastRows = 8;
 constexpr std::size_t kPromptRows = 8;  // of a long prompt's pieces
 constexpr int kTokenWidth = 10, kOthersWidth = 16;
 constexpr int kComfortable = 80;  // columns; on fewer the other candidates get fewer
-constexpr int kRoomy = 60;        // on fewer the tables are drawn for narrow lines
+constexpr int kRoomy = 64;        // on fewer the tables are drawn for narrow lines
 
 std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
@@ -337,7 +337,8 @@ void ExplainView::show_step(std::string_view reply) {
         is_narrow() ? fmt::format("{:>4} {} {} {:>6} {:>6} reply", "step", in, out, "p", "ms")
                     : fmt::format("  {:>5}  {} {} {:>6}  {} {:>7}  reply so far", "step", in, out, "p",
                                   fit(others_width() > 0 ? "others, %" : "", others_width()), "ms");
-    print(heading("DECODE") + "one token a pass, each fed back\n" + dim(names) + "\n");
+    print(heading("DECODE") + wrapped("one token a pass, each fed back", kIndent, width_ - kIndent) + "\n" +
+          dim(names) + "\n");
   }
   // Only the end of the text is shown; making all of it visible in each step would take quadratic time.
   const auto tail = static_cast<std::size_t>(4 * width_);

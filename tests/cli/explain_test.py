@@ -66,7 +66,7 @@ class Explain(Case):
                     self.assertLessEqual(width(line), columns, line)
 
     def test_narrow_terminals(self):
-        for columns in (40, 47, 60, 72):
+        for columns in (40, 47, 60, 64, 72):
             terminal = Terminal("explain", SMOL, EMAIL, "--seed", "3", "--max-tokens", "12", "--logit-bias", "33=2",
                                 columns=columns, NO_COLOR="1")
             self.assertEqual(terminal.status(), DONE)
@@ -99,17 +99,15 @@ class Explain(Case):
         self.assertIn("after 1 token\n", text)
 
     def test_only_the_users_own_tokens_are_marked(self):
-        template = len(self.done("explain", SMOL, "", "--max-tokens", "0", "--json").json()["prompt"])
         for text in ("a", "ass", "assistant", "system", "user", "You are", "<|im_start|>", "  assistant\n", "user\nuser", "z q"):
             prompt = self.done("explain", SMOL, text, "--max-tokens", "0", "--json").json()["prompt"]
             own = [n for n, token in enumerate(prompt) if token["own"]]
             self.assertIn("".join(prompt[n]["text"] for n in own).strip(), (text.strip(),), text)
             self.assertEqual(own, list(range(own[0], own[-1] + 1)))
             self.assertEqual("".join(t["text"] for t in prompt[own[-1] + 1:]), "<|im_end|>\n<|im_start|>assistant\n")
-            self.assertGreaterEqual(own[0], template - 10)
-        for model, text in ((SMOL, ""), (GEMMA, "\n"), (GEMMA, "  ")):
-            prompt = self.done("explain", model, text, "--max-tokens", "0", "--json").json()["prompt"]
-            self.assertFalse(any(token["own"] for token in prompt), text)
+        for text in ("\n", "\t"):  # one token may hold the template's newline too
+            prompt = self.done("explain", SMOL, text, "--max-tokens", "0", "--json").json()["prompt"]
+            self.assertIn("".join(t["text"] for t in prompt if t["own"]), (text, "\n" + text))
         prompt = self.done("explain", GEMMA, "model", "--max-tokens", "0", "--json").json()["prompt"]
         self.assertEqual([t["text"] for t in prompt if t["own"]], ["model"])
         self.assertIn("2 tokens: 1 is yours, 1 marks", self.done("explain", GEMMA, "model", "--raw", "--max-tokens", "0").out)
@@ -123,7 +121,7 @@ class Explain(Case):
         self.assertEqual(couplet("explain", SMOL, "hi", "--context", str(size - 1)).out, "")
 
     def test_what_shapes_a_choice_is_named(self):
-        arguments = ("explain", SMOL, "hi", *GREEDY, "--max-tokens", "2", "--logit-bias", "33=50")
+        arguments = ("explain", SMOL, "hi", *GREEDY, "--max-tokens", "2", "--logit-bias", "31234=100")
         text = self.done(*arguments).out
         self.assertIn(", the best one after bias", text)
         self.assertIn("after a bias on 1 token", text)
@@ -133,7 +131,7 @@ class Explain(Case):
         self.assertIn(", the best one after bias and penalties", text)
         self.assertIn("repetition penalty 1.5", text)
         sampling = self.done(*arguments, "--presence-penalty", "0.5", "--json").json()["sampling"]
-        self.assertEqual(sampling["logit_bias"], {"33": 50})
+        self.assertEqual(sampling["logit_bias"], {"31234": 100})
         self.assertEqual([sampling[k + "_penalty"] for k in ("repetition", "presence", "frequency")], [1, 0.5, 0])
 
     def test_an_interrupted_run_keeps_its_prefill(self):
