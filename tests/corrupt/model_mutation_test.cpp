@@ -78,7 +78,7 @@ TEST(ModelMutation, ScalesThatAreNotFinite) {
   testing::TinyModel model = testing::tiny_llama();
   const std::vector<std::byte> sound = testing::TinyModelWriter(model).builder().build();
   Mutant mutant;
-  for (const std::uint16_t bits : {0x7c00, 0xfc00, 0x7e00}) {
+  for (const unsigned bits : {0x7c00U, 0xfc00U, 0x7e00U}) {
     std::vector<std::byte> bytes = sound;
     for (std::size_t at = bytes.size() / 2; at + 1 < bytes.size() / 2 + 20000; at += 34) {
       bytes[at] = static_cast<std::byte>(bits & 0xff);
