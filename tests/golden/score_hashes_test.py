@@ -3,7 +3,7 @@
 
 Use: score_hashes_test.py COUPLET [--quick] [--write]
 The ids are those of the golden log probabilities. --quick is for the same bits from another compiler or a sanitizer
-build: short prompts, the plain run and every level. --write makes tests/data/score_hashes.json anew, after a change of the numerics version alone.
+build: the shortest prompts, the plain run and every level. --write makes tests/data/score_hashes.json anew, after a change of the numerics version alone.
 """
 import json
 import os
@@ -61,7 +61,7 @@ class ScoreHashes(unittest.TestCase):
 
     def check(self, model, precision, which, *options, kernels=None):
         lines = prompts(model)
-        chosen = [i for i in which if not quick or len(lines[i]) < LONG]
+        chosen = [i for i in which if not quick or len(lines[i]) <= REFERENCE]
         answers = score(model, [lines[i] for i in chosen], "--precision", precision, *options, kernels=kernels)
         expected = [self.committed[model][precision][i] for i in chosen]
         self.assertEqual([a["hash"] for a in answers], expected, f"{model} {precision} {options} {kernels}")
