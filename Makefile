@@ -22,11 +22,12 @@ COUPLET := build/release/couplet
 .SUFFIXES:
 .NOTPARALLEL:
 
+# A raw completion has no end of its own: a base model would go on to the end of its context.
 run:
 	@tools/setup.sh run
 	@tools/build.sh release couplet
 	@case "$$MODEL" in */* | *.gguf) ;; *) $(COUPLET) pull "$$MODEL" ;; esac
-	@$(COUPLET) run --temperature 0 $${RAW:+--raw} -- "$$MODEL" "$$PROMPT"
+	@$(COUPLET) run --temperature 0 $${RAW:+--raw --max-tokens 64} -- "$$MODEL" "$$PROMPT"
 
 test:
 	@tools/setup.sh test
