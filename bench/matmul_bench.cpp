@@ -90,7 +90,7 @@ void measure(const KernelTable& level, WeightType type, Activations& x, const Pe
   const int t = static_cast<int>(type);
   const std::size_t matrix_bytes = couplet::kernels::row_bytes(type, kCols) * kOutputs;
   const std::size_t copies = kStreamBytes / matrix_bytes + 1;
-  const Bytes weights = allocate(matrix_bytes * copies), scratch = allocate(level.scratch_bytes(kCols, 0, 0));
+  const Bytes weights = allocate(matrix_bytes * copies), scratch = allocate(level.scratch_bytes(kCols, 0));
   std::vector<float> out(std::size_t(kRows) * kOutputs);
   const auto matrix = [&](std::size_t copy) {
     return PackedMatrix{type, kOutputs, kCols, matrix_bytes / (kOutputs / 16), weights.get() + copy * matrix_bytes};

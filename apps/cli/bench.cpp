@@ -187,7 +187,7 @@ int bench_command(Arguments arguments) {
       2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage);
   const std::uint64_t one_context = static_cast<std::uint64_t>(engine_options.context) + kPage;
   engine_options.cache_bytes =
-      std::max(positions, one_context) * checkpoint->summary().cache_bytes_per_position;
+      std::max(positions, one_context) * checkpoint->cache_bytes_per_position(engine_options.cache_format, engine_options.precision);
   const auto engine = load_engine(checkpoint, engine_options);
   const EngineInfo& info = engine->info();
   const MachinePeaks peaks = measure_peaks(info.kernels, info.num_threads, info.weights_bytes);

@@ -33,10 +33,15 @@ Json describe(const SamplingDefaults& sampling) {
   return json;
 }
 
-Json to_json(const Checkpoint& checkpoint, int context) {
+std::uint64_t cache_bytes_of(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
+  return checkpoint.cache_bytes_per_position(common.engine.cache_format, common.engine.precision) *
+         static_cast<std::uint64_t>(context);
+}
+
+Json to_json(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
   const CheckpointSummary& s = checkpoint.summary();
   const Tokenizer& tokenizer = checkpoint.tokenizer();
-  const std::uint64_t cache_bytes = s.cache_bytes_per_position * static_cast<std::uint64_t>(context);
+  const std::uint64_t cache_bytes = cache_bytes_of(checkpoint, common, context);
   Json json = {{"name", s.name},
                {"family", s.family},
                {"format", s.file_format},
@@ -91,7 +96,7 @@ std::string describe_tokenizer(const Tokenizer& tokenizer) {
   return text;
 }
 
-void show(const Checkpoint& checkpoint, int context) {
+void show(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
   const CheckpointSummary& s = checkpoint.summary();
   row("name", visible(s.name));
   row("file", fmt::format("{}, {}", visible(s.file_format), amount(s.file_bytes)));
@@ -118,7 +123,7 @@ void show(const Checkpoint& checkpoint, int context) {
   for (const auto& [key, value] : defaults.items())
     sampling += fmt::format("{}{} {:g}", sampling.empty() ? "" : ", ", key, value.get<double>());
   row("sampling", sampling.empty() ? "no defaults of its own" : sampling);
-  const std::uint64_t cache_bytes = s.cache_bytes_per_position * static_cast<std::uint64_t>(context);
+  const std::uint64_t cache_bytes = cache_bytes_of(checkpoint, common, context);
   row("memory", fmt::format("{} weights + {} cache for {} positions = {}", amount(s.weights_bytes),
                             amount(cache_bytes), shown(context), amount(s.weights_bytes + cache_bytes)));
 }
@@ -134,9 +139,9 @@ int inspect_command(Arguments arguments) {
   const int context =
       common.engine.context > 0 ? common.engine.context : checkpoint->summary().context_length;
   if (common.json) {
-    print(dump_line(to_json(*checkpoint, context)));
+    print(dump_line(to_json(*checkpoint, common, context)));
   } else {
-    show(*checkpoint, context);
+    show(*checkpoint, common, context);
   }
   return 0;
 }

@@ -160,6 +160,10 @@ void CommonOptions::add_to(CommandLine& line) {
     if (text != "fast" && text != "fine") refuse("--precision", "fast or fine", text);
     engine.precision = text == "fine" ? Precision::fine : Precision::fast;
   });
+  line.option("--cache-format", "q16|f16", "Of keys and values; default: q16", [this](const std::string& text) {
+    if (text != "q16" && text != "f16") refuse("--cache-format", "q16 or f16", text);
+    engine.cache_format = text == "f16" ? CacheFormat::f16 : CacheFormat::q16;
+  });
   line.integer("--context", engine.context, 1, INT_MAX,
                "Positions a sequence may hold; default: the model's, lowered to what memory allows");
   line.flag("--json", json, "Answer in JSON");

@@ -157,6 +157,7 @@ class Scorer {
     json["hash"] = score.hash();
     json["numerics"] = info.numerics_version;
     json["precision"] = name(info.precision);
+    json["cache_format"] = name(info.cache_format);
     json["kernels"] = info.kernels;
     json["threads"] = info.num_threads;
     json["steps"] = scoring.steps;

@@ -15,6 +15,7 @@ complete -c couplet -n "__fish_seen_subcommand_from $commands" -a 'smollm2 gemma
 
 complete -c couplet -x -l threads -d 'Threads'
 complete -c couplet -x -l precision -a 'fast fine' -d 'Of activations'
+complete -c couplet -x -l cache-format -a 'q16 f16' -d 'Of keys and values'
 complete -c couplet -x -l context -d 'Positions a sequence may hold'
 complete -c couplet -l json -d 'Answer in JSON'
 complete -c couplet -l quiet -d 'Only errors on stderr'

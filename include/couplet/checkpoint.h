@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "couplet/chat_template.h"
+#include "couplet/precision.h"
 #include "couplet/request.h"
 #include "couplet/tokenizer.h"
 
@@ -36,7 +37,6 @@ struct CheckpointSummary {
   int num_layers = 0, hidden_size = 0, intermediate_size = 0;
   int num_heads = 0, num_kv_heads = 0, head_dim = 0, vocab_size = 0;
   int context_length = 0, sliding_window = 0;  // positions; window 0: none
-  std::uint64_t cache_bytes_per_position = 0;  // at the default cache format
   std::uint64_t weights_bytes = 0;
   std::vector<TensorTypeSummary> tensor_types;
   SamplingDefaults sampling;
@@ -49,6 +49,7 @@ class Checkpoint {
   virtual ~Checkpoint() = default;
 
   virtual const CheckpointSummary& summary() const = 0;
+  virtual std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the file has none
 };

@@ -15,17 +15,16 @@
 
 #include "couplet/checkpoint.h"
 #include "couplet/error.h"
+#include "couplet/precision.h"
 #include "couplet/request.h"
 #include "couplet/stats.h"
 
 namespace couplet {
 
-enum class Precision { fast, fine };  // docs/numerics.md, rule 3
-const char* name(Precision precision);
-
 struct EngineOptions {
   int num_threads = 0;       // 0: what the cgroup quota and the affinity allow
   Precision precision = Precision::fast;
+  CacheFormat cache_format = CacheFormat::q16;
   int context = 0;           // positions a sequence may hold; 0: the model's, lowered to what memory allows
   int chunk_rows = 512;      // prompt rows run in one step, over all sequences
   int max_sequences = 16;    // running at once; more wait
@@ -40,7 +39,7 @@ struct EngineInfo {
   int context = 0;
   bool context_lowered = false;  // below the model's own, for want of memory
   Precision precision = Precision::fast;
-  std::string cache_format;  // "f16"
+  CacheFormat cache_format = CacheFormat::q16;
   int numerics_version = 0;
   std::uint64_t weights_bytes = 0;  // packed
   std::uint64_t cache_bytes = 0;    // pages reserved, touched only when used

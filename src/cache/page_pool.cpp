@@ -35,24 +35,17 @@ const CacheShape& checked(const CacheShape& shape, int num_pages) {
 
 }  // namespace
 
-const char* name(CacheFormat) { return "f16"; }
-
-std::size_t CacheShape::head_values() const {
-  return 2 * static_cast<std::size_t>(kernels::kPagePositions) *
-         static_cast<std::size_t>(kernels::padded16(head_dim));
-}
+std::size_t CacheShape::head_bytes() const { return kernels::page_bytes(format, head_dim); }
 
 std::size_t CacheShape::page_bytes() const {
-  return sizeof(std::uint16_t) * head_values() * static_cast<std::size_t>(num_layers) *
-         static_cast<std::size_t>(num_kv_heads);
+  return head_bytes() * static_cast<std::size_t>(num_layers) * static_cast<std::size_t>(num_kv_heads);
 }
 
 PagePool::PagePool(const CacheShape& shape, int num_pages)
     : shape_(checked(shape, num_pages)),
       num_pages_(num_pages),
-      head_values_(shape.head_values()),
-      values_(shape.page_bytes() / sizeof(std::uint16_t) * static_cast<std::size_t>(num_pages),
-              "pages of keys and values"),
+      head_bytes_(shape.head_bytes()),
+      bytes_(shape.page_bytes() * static_cast<std::size_t>(num_pages), "pages of keys and values"),
       references_(static_cast<std::size_t>(num_pages), 0) {
   free_.reserve(references_.size());
   for (PageId id = num_pages - 1; id >= 0; --id) free_.push_back(id);  // the lowest is taken first

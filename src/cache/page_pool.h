@@ -12,18 +12,15 @@
 
 namespace couplet::cache {
 
-// How a key or value is stored; part of a page's identity, as two formats hold different bits.
-enum class CacheFormat : std::uint8_t { f16 };
-const char* name(CacheFormat format);
+using kernels::PageFormat;  // part of a page's identity, as two formats hold different bits
 
 struct CacheShape {
   int num_layers = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  CacheFormat format = CacheFormat::f16;
+  PageFormat format = PageFormat::f16;
 
-  // Keys [padded16(head_dim)][16 positions], then values [16 positions][padded16(head_dim)], of one layer and head.
-  std::size_t head_values() const;
+  std::size_t head_bytes() const;  // of one layer and head (kernels/page_layout.h)
   std::size_t page_bytes() const;  // over all layers and heads
 };
 
@@ -43,12 +40,12 @@ class PagePool {
   void release(PageId id);  // the last reference gives the page back
   int references(PageId id) const;
 
-  // 64-byte aligned; layout [layer][page][kv_head][head_values].
-  std::uint16_t* page(int layer, PageId id, int kv_head) const {
+  // 64-byte aligned; layout [layer][page][kv_head][head_bytes].
+  std::byte* page(int layer, PageId id, int kv_head) const {
     const auto page_index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(num_pages_) +
                             static_cast<std::size_t>(id);
-    return values_.data() + (page_index * static_cast<std::size_t>(shape_.num_kv_heads) +
-                      static_cast<std::size_t>(kv_head)) * head_values_;
+    return bytes_.data() + (page_index * static_cast<std::size_t>(shape_.num_kv_heads) +
+                      static_cast<std::size_t>(kv_head)) * head_bytes_;
   }
 
   const CacheShape& shape() const { return shape_; }
@@ -61,8 +58,8 @@ class PagePool {
 
   CacheShape shape_;
   int num_pages_;
-  std::size_t head_values_;
-  Array<std::uint16_t> values_;
+  std::size_t head_bytes_;
+  Array<std::byte> bytes_;
   std::vector<int> references_;  // [num_pages]
   std::vector<PageId> free_;     // a stack: the page given back last is the warmest
 };

@@ -15,9 +15,13 @@ namespace {
 constexpr CacheShape kShape{.num_layers = 3, .num_kv_heads = 2, .head_dim = 20};
 
 TEST(PagePool, CountsBytesWithPaddedHeads) {
-  EXPECT_EQ(kShape.head_values(), 2U * 16 * 32);  // 20 pads to 32
-  EXPECT_EQ(kShape.page_bytes(), 2U * 16 * 32 * sizeof(std::uint16_t) * 3 * 2);
-  EXPECT_STREQ(name(kShape.format), "f16");
+  EXPECT_EQ(kShape.head_bytes(), 2U * 16 * 32 * 2);  // f16, 20 pads to 32
+  EXPECT_EQ(kShape.page_bytes(), kShape.head_bytes() * 3 * 2);
+  CacheShape shape = kShape;
+  shape.format = PageFormat::q16;  // a position: 32 keys and a scale, 32 values and a scale
+  EXPECT_EQ(shape.head_bytes(), 16U * (32 * 2 + 4 + 32 + 4));
+  shape.format = PageFormat::q16_fine;  // and 32 values more
+  EXPECT_EQ(shape.head_bytes(), 16U * (32 * 2 + 4 + 32 + 4 + 32));
 }
 
 TEST(PagePool, GivesEveryPageOnceAndThenNone) {
@@ -44,21 +48,21 @@ TEST(PagePool, FreesAtTheLastReference) {
 
 TEST(PagePool, EveryHeadHasItsOwnAlignedPlace) {
   PagePool pool(kShape, 4);
-  std::set<std::uint16_t*> starts;
+  std::set<std::byte*> starts;
   for (int layer = 0; layer < 3; ++layer)
     for (PageId id = 0; id < 4; ++id)
       for (int head = 0; head < 2; ++head) {
-        std::uint16_t* place = pool.page(layer, id, head);
+        std::byte* place = pool.page(layer, id, head);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(place) % 64, 0U);
-        place[0] = place[kShape.head_values() - 1] = 7;  // both ends can be written
+        place[0] = place[kShape.head_bytes() - 1] = std::byte{7};  // both ends can be written
         starts.insert(place);
       }
   ASSERT_EQ(starts.size(), 3U * 4 * 2);
   EXPECT_EQ(*starts.begin(), pool.page(0, 0, 0));
-  const std::uint16_t* previous = nullptr;
-  for (const std::uint16_t* start : starts) {
+  const std::byte* previous = nullptr;
+  for (const std::byte* start : starts) {
     if (previous != nullptr) {
-      EXPECT_EQ(start - previous, std::ptrdiff_t(kShape.head_values()));
+      EXPECT_EQ(start - previous, std::ptrdiff_t(kShape.head_bytes()));
     }
     previous = start;
   }
@@ -70,7 +74,7 @@ TEST(PagePool, ReservesFarMoreThanItTouches) {
   const int num_pages = static_cast<int>((std::size_t{64} << 30) / shape.page_bytes());
   PagePool pool(shape, num_pages);
   EXPECT_EQ(pool.free_pages(), num_pages);
-  *pool.page(31, num_pages - 1, 7) = 1;
+  *pool.page(31, num_pages - 1, 7) = std::byte{1};
 }
 
 TEST(PagePool, RefusesWhatCantBe) {

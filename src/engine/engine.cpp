@@ -72,13 +72,13 @@ EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const E
   check_range("max_sequences", options.max_sequences, 1, kMostRows);
   kernels_ = &kernels::select_kernels(options.kernels);
 
-  const cache::CacheShape shape = model::cache_shape(config_, cache::CacheFormat::f16);
+  const cache::CacheShape shape = model::cache_shape(config_, page_format(options.cache_format, options.precision));
   size_cache(options, config_.context_length, checkpoint_->summary().weights_bytes, shape.page_bytes(), info_);
   config_.context_length = info_.context;
   info_.kernels = kernels_->name;
   info_.num_threads = options.num_threads != 0 ? options.num_threads : usable_cpus();
   info_.precision = options.precision;
-  info_.cache_format = cache::name(shape.format);
+  info_.cache_format = options.cache_format;
   info_.numerics_version = kernels::kNumericsVersion;
 
   threads_ = std::make_unique<ThreadPool>(info_.num_threads);

@@ -433,11 +433,18 @@ class HugeModelTest : public EngineTest {
 };
 
 TEST_F(HugeModelTest, ValuesBeyondTheCacheEndTheSequenceWithAnError) {
-  engine::EngineImpl& engine = load();
+  engine::EngineImpl& engine = load({.cache_format = CacheFormat::f16});
   const Answer answer = run(greedy(tokens(20, 1), 5));
   EXPECT_EQ(answer.stop, StopReason::cache_range);
   EXPECT_TRUE(answer.tokens.empty());
   EXPECT_EQ(engine.pages().used_pages(), 0);
+}
+
+TEST_F(HugeModelTest, IntegerPagesHoldAnyFiniteValue) {
+  load();
+  const Answer answer = run(greedy(tokens(20, 1), 5));
+  EXPECT_EQ(answer.stop, StopReason::max_tokens);
+  EXPECT_EQ(answer.tokens.size(), 5U);
 }
 
 // The same behind quantized weights, whose own check of activations comes after the cache's.
@@ -454,7 +461,7 @@ class HugeQuantizedModelTest : public EngineTest {
 };
 
 TEST_F(HugeQuantizedModelTest, TheFirstFaultIsTheCause) {
-  load();
+  load({.cache_format = CacheFormat::f16});
   const Answer answer = run(greedy(tokens(20, 1), 5));
   EXPECT_EQ(answer.stop, StopReason::cache_range) << name(answer.stop);
 }

@@ -20,4 +20,6 @@ const char* name(Stage stage) { return stage == Stage::prefill ? "prefill" : "de
 
 const char* name(Precision precision) { return precision == Precision::fast ? "fast" : "fine"; }
 
+const char* name(CacheFormat format) { return format == CacheFormat::q16 ? "q16" : "f16"; }
+
 }  // namespace couplet

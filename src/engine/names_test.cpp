@@ -22,6 +22,8 @@ TEST(Names, StagesAndPrecisions) {
   EXPECT_STREQ(name(Stage::decode), "decode");
   EXPECT_STREQ(name(Precision::fast), "fast");
   EXPECT_STREQ(name(Precision::fine), "fine");
+  EXPECT_STREQ(name(CacheFormat::q16), "q16");
+  EXPECT_STREQ(name(CacheFormat::f16), "f16");
 }
 
 }  // namespace

@@ -66,8 +66,6 @@ CheckpointSummary summarize(const formats::CheckpointFile& file, const model::Mo
   s.vocab_size = config.vocab_size;
   s.context_length = config.context_length;
   for (const model::LayerConfig& layer : config.layers) s.sliding_window = std::max(s.sliding_window, layer.window);
-  const std::size_t page_bytes = model::cache_shape(config, cache::CacheFormat::f16).page_bytes();
-  s.cache_bytes_per_position = page_bytes / kernels::kPagePositions;
   s.tensor_types = summarize_tensors(file);
   s.sampling = read_sampling_defaults(file, s.vocab_size);
   return s;
@@ -83,6 +81,10 @@ OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file)
                                        std::to_string(tokenizer_->vocab_size()));
   chat_template_ = text::load_chat_template(*file_, *tokenizer_);
   summary_ = summarize(*file_, config_);
+}
+
+std::uint64_t OpenCheckpoint::cache_bytes_per_position(CacheFormat format, Precision precision) const {
+  return model::cache_shape(config_, page_format(format, precision)).page_bytes() / kernels::kPagePositions;
 }
 
 }  // namespace engine

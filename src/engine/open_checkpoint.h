@@ -6,15 +6,23 @@
 
 #include "couplet/checkpoint.h"
 #include "formats/checkpoint_file.h"
+#include "kernels/kernels.h"
 #include "model/config.h"
 
 namespace couplet::engine {
+
+// Fine keeps values in two planes where they are integers.
+constexpr kernels::PageFormat page_format(CacheFormat format, Precision precision) {
+  if (format == CacheFormat::f16) return kernels::PageFormat::f16;
+  return precision == Precision::fine ? kernels::PageFormat::q16_fine : kernels::PageFormat::q16;
+}
 
 class OpenCheckpoint : public Checkpoint {
  public:
   explicit OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file);
 
   const CheckpointSummary& summary() const override { return summary_; }
+  std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const override;
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return chat_template_.get(); }
   const formats::CheckpointFile& file() const { return *file_; }

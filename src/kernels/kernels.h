@@ -21,6 +21,11 @@ enum class WeightType : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q
 inline constexpr int kNumWeightTypes = 11;
 constexpr bool is_quantized(WeightType type) { return type > WeightType::bf16; }
 
+// How a page of keys and values holds them (page_layout.h): as f16, multiplied in float; or as integers, keys in 14 bits
+// and values in 8, q16_fine in two planes of 8, multiplied exactly (rules 7 and 10).
+enum class PageFormat : std::uint8_t { f16, q16, q16_fine };
+inline constexpr int kNumPageFormats = 3;
+
 // A weight matrix [rows, cols] in panels of 16 outputs (packed.h); the last panel is filled up with zero rows.
 struct PackedMatrix {
   WeightType type = WeightType::f32;
@@ -56,9 +61,8 @@ struct AttentionSpan {
   int window = 0;          // a row sees so many positions, its own included; 0: all up to its own
   float scale = 1;
   int span_begin = 0;      // first position of the span, a multiple of 256
-  // The span's pages, in order; those without a visible position may be null. A page holds, for one layer and one
-  // key/value head, keys [padded16(head_dim)][16 positions], then values [16 positions][padded16(head_dim)], as f16.
-  const std::uint16_t* const* pages = nullptr;  // [16]
+  // The span's pages, in order, of one layer and one key/value head; those without a visible position may be null.
+  const std::byte* const* pages = nullptr;  // [16]
 };
 
 // Running softmax of num_rows * group queries. A query that has seen no position has sum 0.
@@ -66,6 +70,17 @@ struct AttentionState {
   float* max = nullptr;  // [queries]
   float* sum = nullptr;  // [queries]
   float* out = nullptr;  // [queries, padded16(head_dim)], not yet divided by sum
+};
+
+// Rules 6, 7 and 10 for one format of the cache's pages.
+struct AttentionKernels {
+  // Keys and values [num_positions, stride] of one head into one page's slots first_slot, first_slot + 1, ...; padding
+  // lanes are written as zero. False where a value is not finite or rounds beyond the format's range.
+  bool (*store_page)(const float* keys, const float* values, int stride, int num_positions, int head_dim,
+                     int first_slot, std::byte* page);
+  // One span: writes state.max, state.sum, state.out of this span alone. attend_decode: num_rows == 1.
+  void (*attend_prefill)(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+  void (*attend_decode)(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
 };
 
 struct KernelTable {
@@ -102,13 +117,7 @@ struct KernelTable {
   void (*scale)(float* x, float factor, std::size_t count);     // x *= factor
   void (*add_bias)(float* x, int x_stride, const float* bias, int rows, int cols);  // each row += bias
 
-  // Rule 7: keys and values [num_positions, stride] of one head into one page's slots first_slot, first_slot + 1, ...
-  // padding lanes are written as zero. False where a value does not fit f16 (rounds beyond 65504, or is not finite).
-  bool (*store_page)(const float* keys, const float* values, int stride, int num_positions, int head_dim,
-                     int first_slot, std::uint16_t* page);
-  // Rule 6, one span: writes state.max, state.sum, state.out of this span alone. attend_decode: num_rows == 1.
-  void (*attend_prefill)(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
-  void (*attend_decode)(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+  AttentionKernels attention[kNumPageFormats];
   // state <- state merged with the next span's; a span of sum 0 does not exist, the first visible one is copied.
   void (*merge_spans)(const AttentionState& state, const AttentionState& span, int num_queries, int head_dim);
   // One query: result[d] = out[d] / sum, d < head_dim.
@@ -122,10 +131,13 @@ struct KernelTable {
   // 16 file rows (null: a row of zeros) -> one panel; bytes in, bytes out.
   void (*pack_panel)(WeightType type, const std::byte* const rows[kPanelRows], int cols, std::byte* panel);
 
-  // Scratch that one thread needs for matrices of at most max_cols columns, heads of head_dim and num_queries queries a
-  // call of attend_*; 64-byte aligned by the caller.
-  std::size_t (*scratch_bytes)(int max_cols, int head_dim, int num_queries);
+  // Scratch that one thread needs for matrices of at most max_cols columns and heads of head_dim; 64-byte aligned by the
+  // caller.
+  std::size_t (*scratch_bytes)(int max_cols, int head_dim);
 };
+
+// Bytes of one page of one layer and key/value head; a multiple of 64.
+std::size_t page_bytes(PageFormat format, int head_dim);
 
 // Bytes of one file row of `cols` values; a panel has 16 times that.
 std::size_t row_bytes(WeightType type, int cols);

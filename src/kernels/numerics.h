@@ -4,6 +4,6 @@
 
 namespace couplet::kernels {
 
-inline constexpr int kNumericsVersion = 1;
+inline constexpr int kNumericsVersion = 2;
 
 }  // namespace couplet::kernels

@@ -18,10 +18,16 @@ using testing::same_bits;
 
 bool is_nan(std::uint16_t half) { return (half & 0x7fff) > 0x7c00; }
 
+bool store_f16(const KernelTable& level, const float* keys, const float* values, int stride, int num_positions, int head_dim,
+               int first_slot, std::uint16_t* page) {
+  return level.attention[static_cast<int>(PageFormat::f16)].store_page(keys, values, stride, num_positions, head_dim, first_slot,
+                                                                       reinterpret_cast<std::byte*>(page));
+}
+
 // One value through a level's store_page.
 std::uint16_t stored(const KernelTable& level, float value, bool* fits) {
   Aligned<std::uint16_t> page(2 * 16 * 16);
-  *fits = level.store_page(&value, &value, 1, 1, 1, 0, page.data());
+  *fits = store_f16(level, &value, &value, 1, 1, 1, 0, page.data());
   EXPECT_EQ(page[0], page[16 * 16]);
   return page[0];
 }
@@ -80,9 +86,9 @@ TEST(StorePage, RefusesWhatDoesNotFit) {
           for (const bool in_keys : {true, false}) {
             std::vector<float> keys(static_cast<std::size_t>(3 * head_dim), 65519), values = keys;
             Aligned<std::uint16_t> page(static_cast<std::size_t>(32 * padded16(head_dim)));
-            EXPECT_TRUE(level->store_page(keys.data(), values.data(), head_dim, 3, head_dim, 5, page.data()));
+            EXPECT_TRUE(store_f16(*level, keys.data(), values.data(), head_dim, 3, head_dim, 5, page.data()));
             (in_keys ? keys : values)[static_cast<std::size_t>(head_dim + d)] = bad;
-            EXPECT_FALSE(level->store_page(keys.data(), values.data(), head_dim, 3, head_dim, 5, page.data()))
+            EXPECT_FALSE(store_f16(*level, keys.data(), values.data(), head_dim, 3, head_dim, 5, page.data()))
                 << level->name << " " << bad << " at " << d;
           }
         }
@@ -112,7 +118,7 @@ TEST(StorePage, WritesItsSlotsAlone) {
         }
         for (const KernelTable* level : all_levels()) {
           Aligned<std::uint16_t> page(size);
-          EXPECT_TRUE(level->store_page(keys.data(), values.data(), stride, count, head_dim, first, page.data()));
+          EXPECT_TRUE(store_f16(*level, keys.data(), values.data(), stride, count, head_dim, first, page.data()));
           EXPECT_TRUE(same_bits(page.data(), expected.data(), size)) << level->name << " head_dim " << head_dim;
         }
       }

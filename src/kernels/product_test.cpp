@@ -27,7 +27,7 @@ struct Product {  // of panels [first, first + count), in an array whose other o
   Product(const KernelTable& level, const PackedMatrix& weights, int first, int count, const QuantizedRows& x,
           bool one_row)
       : stride(16 * weights.num_panels() + 5), out(static_cast<std::size_t>(x.num_rows * stride)) {
-    Aligned<std::byte> scratch(level.scratch_bytes(weights.cols, 0, 0));
+    Aligned<std::byte> scratch(level.scratch_bytes(weights.cols, 0));
     const auto function = (one_row ? level.one_row : level.many_rows)[static_cast<int>(weights.type)];
     function(weights, first, count, x, out.data(), stride, scratch.data());
   }

@@ -3,10 +3,10 @@
 
 namespace {
 
-std::size_t scratch_bytes(int max_cols, int head_dim, int num_queries) {
-  const std::size_t product = product_scratch_bytes(max_cols);
-  const std::size_t attention = attention_scratch_bytes(head_dim, num_queries);
-  return product > attention ? product : attention;
+std::size_t scratch_bytes(int max_cols, int head_dim) {
+  std::size_t most = product_scratch_bytes(max_cols);
+  for (const std::size_t bytes : {f16_scratch_bytes(head_dim), q16_scratch_bytes(head_dim)}) most = bytes > most ? bytes : most;
+  return most;
 }
 
 constexpr KernelTable kTable = {
@@ -23,9 +23,9 @@ constexpr KernelTable kTable = {
     .add = add,
     .scale = scale,
     .add_bias = add_bias,
-    .store_page = store_page,
-    .attend_prefill = attend_prefill,
-    .attend_decode = attend_decode,
+    .attention = {{store_f16, attend_prefill_f16, attend_decode_f16},
+                  {store_q16, attend_prefill_q16, attend_decode_q16},
+                  {store_q16_fine, attend_prefill_q16_fine, attend_decode_q16_fine}},
     .merge_spans = merge_spans,
     .finish_attention = finish_attention,
     .sum_exp = sum_exp,

@@ -53,7 +53,7 @@ RowFault Forward::fault(int sequence) const {
   return first == faults.end() ? RowFault::none : *first;
 }
 
-cache::CacheShape cache_shape(const ModelConfig& config, cache::CacheFormat format) {
+cache::CacheShape cache_shape(const ModelConfig& config, cache::PageFormat format) {
   return {config.num_layers, config.num_kv_heads, config.head_dim, format};
 }
 

@@ -49,6 +49,6 @@ class Forward {
 };
 
 // The cache that this model needs, for one page.
-cache::CacheShape cache_shape(const ModelConfig& config, cache::CacheFormat format);
+cache::CacheShape cache_shape(const ModelConfig& config, cache::PageFormat format);
 
 }  // namespace couplet::model

@@ -69,7 +69,13 @@ kernels::QuantizedRows part_of(const kernels::QuantizedRows& all, int first, int
 
 Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadPool& threads, const cache::PagePool& pool,
          int max_rows, int max_sequences, int num_planes)
-    : config_(&config), kernels_(&kernels), threads_(&threads), pool_(&pool), max_rows_(max_rows), num_planes_(num_planes) {
+    : config_(&config),
+      kernels_(&kernels),
+      attention_(&kernels.attention[static_cast<std::size_t>(pool.shape().format)]),
+      threads_(&threads),
+      pool_(&pool),
+      max_rows_(max_rows),
+      num_planes_(num_planes) {
   const int group = config.num_heads / config.num_kv_heads;
   const auto num_threads = static_cast<std::size_t>(threads.num_threads());
   head_stride_ = padded16(config.head_dim);
@@ -91,7 +97,7 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
   carve(carver);
 
   const int widest = std::max({config.hidden_size, config.q_size(), config.intermediate_size});
-  scratch_bytes_ = (kernels.scratch_bytes(widest, config.head_dim, block_rows_ * group) + 63) / 64 * 64;
+  scratch_bytes_ = (kernels.scratch_bytes(widest, config.head_dim) + 63) / 64 * 64;
   scratch_ = MappedMemory(scratch_bytes_ * num_threads, "kernel scratch");
   faults_.resize(static_cast<std::size_t>(max_rows));
   all_rows_.resize(static_cast<std::size_t>(max_rows));

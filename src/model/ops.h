@@ -85,13 +85,16 @@ class Ops {
   void attend_partial(int layer, const AttendItem& item, int thread);
   void merge_partials(const PartialRange& range);
   kernels::AttentionSpan span_of(int layer, const AttendItem& item, int span) const;
-  void fill_pages(int layer, const SequenceRows& sequence, int kv_head, int span, const std::uint16_t* pages[]) const;
+  void fill_pages(int layer, const SequenceRows& sequence, int kv_head, int span, const std::byte* pages[]) const;
   static kernels::AttentionState state(float* base, int queries);
+  // Of one position's key and value of one layer and head.
+  std::uint64_t position_bytes() const { return pool_->shape().head_bytes() / kernels::kPagePositions; }
   int window(int layer) const { return config_->layers[static_cast<std::size_t>(layer)].window; }
   std::byte* scratch(int thread) const { return scratch_.data() + static_cast<std::size_t>(thread) * scratch_bytes_; }
 
   const ModelConfig* config_;
   const kernels::KernelTable* kernels_;
+  const kernels::AttentionKernels* attention_;  // of the cache's format
   ThreadPool* threads_;
   const cache::PagePool* pool_;
   int max_rows_;

@@ -50,7 +50,7 @@ void Ops::store_rows(int layer) {
   } else {
     threads_->parallel_for(num_pairs, [&](int pair, int) { store(pair); });
   }
-  counters_.cache_write_bytes += 4ULL * static_cast<std::uint64_t>(num_rows_) * static_cast<std::uint64_t>(config_->kv_size());
+  counters_.cache_write_bytes += position_bytes() * static_cast<std::uint64_t>(num_rows_ * num_kv_heads);
 }
 
 void Ops::store_sequence(int layer, const SequenceRows& sequence, int kv_head) {
@@ -60,11 +60,11 @@ void Ops::store_sequence(int layer, const SequenceRows& sequence, int kv_head) {
     const int position = sequence.first_position + done, slot = position % kPagePositions;
     const int num = std::min(kPagePositions - slot, sequence.num_rows - done);
     const int row = sequence.first_row + done;
-    std::uint16_t* page =
+    std::byte* page =
         pool_->page(layer, sequence.pages->pages()[static_cast<std::size_t>(position / kPagePositions)], kv_head);
     COUPLET_ASSERT(a.k.stride == a.v.stride);
     const bool fits =
-        kernels_->store_page(a.k.row(row) + head, a.v.row(row) + head, a.k.stride, num, config_->head_dim, slot, page);
+        attention_->store_page(a.k.row(row) + head, a.v.row(row) + head, a.k.stride, num, config_->head_dim, slot, page);
     // Which of the rows it was makes no difference to the sequence.
     if (!fits) note_fault(row, all_finite(row, head, num) ? RowFault::cache_range : RowFault::not_finite);
     done += num;
@@ -85,10 +85,10 @@ void Ops::plan_attention(int layer) {
   items_.clear();
   ranges_.clear();
   int num_partials = 0;
-  const std::uint64_t head_bytes = 4ULL * static_cast<std::uint64_t>(config_->head_dim);  // key and value, f16
   for (const SequenceRows& s : batch_.sequences) {
     const int begin = first_visible(s.first_position, window(layer)), end = s.first_position + s.num_rows;
-    counters_.cache_read_bytes += head_bytes * static_cast<std::uint64_t>(end - begin) * static_cast<std::uint64_t>(config_->num_kv_heads);
+    counters_.cache_read_bytes += position_bytes() * static_cast<std::uint64_t>(end - begin) *
+                                  static_cast<std::uint64_t>(config_->num_kv_heads);
     for (int r = 0; r < s.num_rows; ++r) {
       const int position = s.first_position + r;
       counters_.attention_operations += 4ULL * static_cast<std::uint64_t>(config_->q_size()) *
@@ -113,7 +113,7 @@ void Ops::plan_attention(int layer) {
   COUPLET_CHECK(static_cast<std::size_t>(num_partials) * partial_floats_ <= partials_.size());
 }
 
-void Ops::fill_pages(int layer, const SequenceRows& sequence, int kv_head, int span, const std::uint16_t* pages[]) const {
+void Ops::fill_pages(int layer, const SequenceRows& sequence, int kv_head, int span, const std::byte* pages[]) const {
   const std::span<const cache::PageId> table = sequence.pages->pages();
   for (int i = 0; i < kSpanPages; ++i) {
     const auto index = static_cast<std::size_t>(span * kSpanPages + i);
@@ -150,11 +150,11 @@ void Ops::attend_block(int layer, const AttendItem& item, int thread) {
   const int first_span = first_visible(first_position, window(layer)) / kSpanPositions;
   const int last_span = (first_position + item.num_rows - 1) / kSpanPositions;
   for (int span = first_span; span <= last_span; ++span) {
-    const std::uint16_t* pages[kSpanPages];
+    const std::byte* pages[kSpanPages];
     fill_pages(layer, *item.sequence, item.kv_head, span, pages);
     kernels::AttentionSpan args = span_of(layer, item, span);
     args.pages = pages;
-    kernels_->attend_prefill(args, one, scratch(thread));
+    attention_->attend_prefill(args, one, scratch(thread));
     kernels_->merge_spans(total, one, queries, config_->head_dim);
   }
   const int group = config_->num_heads / config_->num_kv_heads;
@@ -169,12 +169,12 @@ void Ops::attend_block(int layer, const AttendItem& item, int thread) {
 
 void Ops::attend_partial(int layer, const AttendItem& item, int thread) {
   const int group = config_->num_heads / config_->num_kv_heads;
-  const std::uint16_t* pages[kSpanPages];
+  const std::byte* pages[kSpanPages];
   fill_pages(layer, *item.sequence, item.kv_head, item.span, pages);
   kernels::AttentionSpan args = span_of(layer, item, item.span);
   args.pages = pages;
   float* const base = partials_.data() + static_cast<std::size_t>(item.partial) * partial_floats_;
-  kernels_->attend_decode(args, state(base, group), scratch(thread));
+  attention_->attend_decode(args, state(base, group), scratch(thread));
 }
 
 void Ops::merge_partials(const PartialRange& range) {

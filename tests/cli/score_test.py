@@ -30,7 +30,7 @@ class Score(Case):
             line = json.dumps({"ids": ids, "want": want})
             answer = self.done("score", name, "--json", "--top", "3", stdin=line).json()
             self.assertEqual(list(answer), ["ids", "next_logprob", "top_ids", "top_logprobs", "want_logprobs", "hash", "numerics",
-                                            "precision", "kernels", "threads", "steps"])
+                                            "precision", "cache_format", "kernels", "threads", "steps"])
             self.assertEqual(answer["ids"], ids)
             self.assertEqual(len(answer["next_logprob"]), len(ids) - 1)
             self.assertTrue(all(p < 0 for p in answer["next_logprob"]))

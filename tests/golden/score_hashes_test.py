@@ -16,6 +16,7 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 HASHES = DATA / "score_hashes.json"
 MODELS = ("smollm2", "gemma3")
 PRECISIONS = ("fast", "fine")
+FORMATS = ("q16", "f16")  # of the cache, the default first
 LONG = 100  # tokens
 REFERENCE = 10  # the plain scalar level is slow: prompts up to this length
 
@@ -59,12 +60,13 @@ class ScoreHashes(unittest.TestCase):
         cls.committed = json.loads(HASHES.read_text())
         cls.levels = levels()
 
-    def check(self, model, precision, which, *options, kernels=None):
+    def check(self, model, precision, which, *options, kernels=None, cache="q16"):
         lines = prompts(model)
         chosen = [i for i in which if not quick or len(lines[i]) <= REFERENCE]
-        answers = score(model, [lines[i] for i in chosen], "--precision", precision, *options, kernels=kernels)
-        expected = [self.committed[model][precision][i] for i in chosen]
-        self.assertEqual([a["hash"] for a in answers], expected, f"{model} {precision} {options} {kernels}")
+        answers = score(model, [lines[i] for i in chosen], "--precision", precision, "--cache-format", cache, *options,
+                        kernels=kernels)
+        expected = [self.committed[model][cache][precision][i] for i in chosen]
+        self.assertEqual([a["hash"] for a in answers], expected, f"{model} {cache} {precision} {options} {kernels}")
         return answers
 
     def all_of(self, model):
@@ -75,10 +77,12 @@ class ScoreHashes(unittest.TestCase):
 
     def test_the_plain_run(self):
         for model in MODELS:
-            for precision in PRECISIONS:
-                for answer in self.check(model, precision, self.all_of(model)):
-                    self.assertEqual(answer["precision"], precision)
-                    self.assertEqual(answer["numerics"], self.committed["numerics"])
+            for cache in FORMATS:
+                for precision in PRECISIONS:
+                    for answer in self.check(model, precision, self.all_of(model), cache=cache):
+                        self.assertEqual(answer["precision"], precision)
+                        self.assertEqual(answer["cache_format"], cache)
+                        self.assertEqual(answer["numerics"], self.committed["numerics"])
 
     def test_threads(self):
         for model in MODELS:
@@ -121,14 +125,16 @@ class ScoreHashes(unittest.TestCase):
                 for answer in self.check(model, "fast", self.all_of(model), kernels=level):
                     self.assertEqual(answer["kernels"], level)
                 self.check(model, "fine", self.short_of(model), "--decode-from", 3, kernels=level)
+                self.check(model, "fast", self.short_of(model), "--decode-from", 3, kernels=level, cache="f16")
             tiny = [i for i, ids in enumerate(prompts(model)) if len(ids) <= REFERENCE]
-            self.check(model, "fast", tiny, kernels="reference")
+            for cache in FORMATS:
+                self.check(model, "fast", tiny, kernels="reference", cache=cache)
             self.check(model, "fine", tiny[:1], "--decode-from", 2, kernels="reference")
 
 
 def write():
-    made = {model: {p: [a["hash"] for a in score(model, prompts(model), "--precision", p)] for p in PRECISIONS}
-            for model in MODELS}
+    made = {model: {cache: {p: [a["hash"] for a in score(model, prompts(model), "--precision", p, "--cache-format", cache)]
+                            for p in PRECISIONS} for cache in FORMATS} for model in MODELS}
     made["numerics"] = score("smollm2", [[1]])[0]["numerics"]
     HASHES.write_text(json.dumps(made, indent=1) + "\n")
 

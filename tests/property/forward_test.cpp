@@ -11,6 +11,7 @@
 
 #include "cache/page_table.h"
 #include "kernels/kernels.h"
+#include "kernels/page_layout.h"
 #include "model/families/family.h"
 #include "model/forward.h"
 #include "tests/property/tiny_model.h"
@@ -18,6 +19,7 @@
 namespace couplet {
 namespace {
 
+using kernels::PageFormat;
 using testing::TinyModel;
 using testing::TinyModelWriter;
 
@@ -34,13 +36,17 @@ struct Loaded {
 struct Setting {
   std::string kernels = "";
   int num_threads = 1;
-  int num_planes = 1;
+  PageFormat pages = PageFormat::q16;
 };
+
+// As an engine pairs them: fine has two planes of activations and of values.
+constexpr PageFormat kPageFormats[] = {PageFormat::q16, PageFormat::q16_fine, PageFormat::f16};
+int planes_of(PageFormat pages) { return pages == PageFormat::q16_fine ? 2 : 1; }
 
 // All that a sequence leaves behind.
 struct Trace {
-  std::vector<float> logits;         // [positions, vocab_size]
-  std::vector<std::uint16_t> cache;  // every visible key and value, layer by layer, head by head, position by position
+  std::vector<float> logits;     // [positions, vocab_size]
+  std::vector<std::byte> cache;  // every visible key and value, layer by layer, head by head, position by position
   bool operator==(const Trace& other) const {
     return logits.size() == other.logits.size() && cache == other.cache &&
            std::memcmp(logits.data(), other.logits.data(), logits.size() * sizeof(float)) == 0;
@@ -57,8 +63,8 @@ class Runner {
         kernels_(&kernels::select_kernels(setting.kernels)),
         threads_(setting.num_threads),
         weights_(model::load_weights(*loaded.file, loaded.config, threads_, *kernels_)),
-        pool_(model::cache_shape(loaded.config, cache::CacheFormat::f16), 400),
-        forward_(loaded.config, *weights_, *kernels_, threads_, pool_, {kMaxRows, kMaxSequences, setting.num_planes}) {
+        pool_(model::cache_shape(loaded.config, setting.pages), 400),
+        forward_(loaded.config, *weights_, *kernels_, threads_, pool_, {kMaxRows, kMaxSequences, planes_of(setting.pages)}) {
     poison_pool();
   }
 
@@ -106,8 +112,8 @@ class Runner {
     const auto& shape = pool_.shape();
     for (int layer = 0; layer < shape.num_layers; ++layer)
       for (int page = 0; page < pool_.num_pages(); ++page)
-        std::fill_n(pool_.page(layer, page, 0), shape.head_values() * static_cast<std::size_t>(shape.num_kv_heads),
-                    std::uint16_t{0x7e00});
+        std::fill_n(pool_.page(layer, page, 0), shape.head_bytes() * static_cast<std::size_t>(shape.num_kv_heads),
+                    std::byte{0x7e});
   }
 
   void collect(const std::vector<model::SequenceRows>& rows, const std::vector<std::size_t>& owners,
@@ -125,17 +131,34 @@ class Runner {
     }
   }
 
-  std::vector<std::uint16_t> cached(const cache::PageTable& table) const {
-    std::vector<std::uint16_t> values;
-    const int dim = config_->head_dim, padded = kernels::padded16(dim);
+  std::vector<std::byte> cached(const cache::PageTable& table) const {
+    std::vector<std::byte> bytes;
     for (int layer = 0; layer < config_->num_layers; ++layer)
       for (int head = 0; head < config_->num_kv_heads; ++head)
         for (int position = 0; position < table.num_positions(); ++position) {
-          const std::uint16_t* page = pool_.page(layer, table.pages()[static_cast<std::size_t>(position / 16)], head);
-          for (int d = 0; d < dim; ++d) values.push_back(page[d * 16 + position % 16]);
-          for (int d = 0; d < dim; ++d) values.push_back(page[padded * 16 + (position % 16) * padded + d]);
+          const std::byte* page = pool_.page(layer, table.pages()[static_cast<std::size_t>(position / 16)], head);
+          append_slot(page, position % 16, bytes);
         }
-    return values;
+    return bytes;
+  }
+
+  // What a page holds of one position (kernels/page_layout.h).
+  void append_slot(const std::byte* page, int slot, std::vector<std::byte>& bytes) const {
+    const auto append = [&](std::ptrdiff_t at, std::ptrdiff_t count) { bytes.insert(bytes.end(), page + at, page + at + count); };
+    const int dim = config_->head_dim, padded = kernels::padded16(dim);
+    if (pool_.shape().format == PageFormat::f16) {
+      for (int d = 0; d < dim; ++d) append(2 * (d * 16 + slot), 2);
+      append(2 * (16 + slot) * padded, 2 * dim);
+      return;
+    }
+    const int planes = planes_of(pool_.shape().format);
+    const kernels::IntegerPage layout(dim, planes);
+    for (int block = 0; block < kernels::IntegerPage::num_blocks(dim); ++block) append(4 * (block * 16 + slot), 4);
+    for (int pair = 0; pair < (dim + 1) / 2; ++pair) append(layout.keys + 4 * (pair * 16 + slot), 4);
+    append(layout.value_scales + 4 * slot, 4);
+    for (int plane = 0; plane < planes; ++plane)
+      for (int d = 0; d < dim; ++d)
+        append((plane == 0 ? layout.values : layout.second_plane) + slot / 2 * 2 * padded + 2 * d + slot % 2, 1);
   }
 
   const model::ModelConfig* config_;
@@ -177,8 +200,9 @@ TEST_P(ForwardProperty, LogitsDependOnTokensAtAll) {
 }
 
 TEST_P(ForwardProperty, AnyCutOfThePromptGivesTheSameBits) {
-  for (const int planes : {1, 2}) {
-    Runner runner(loaded_, {.num_planes = planes});
+  for (const PageFormat pages : kPageFormats) {
+    const int planes = static_cast<int>(pages);
+    Runner runner(loaded_, {.pages = pages});
     const auto tokens = random_tokens(600, 3);
     const Trace whole = runner.run_alone(tokens);
     EXPECT_TRUE(whole == runner.run_alone(tokens, {1})) << planes;
@@ -189,13 +213,15 @@ TEST_P(ForwardProperty, AnyCutOfThePromptGivesTheSameBits) {
 }
 
 TEST_P(ForwardProperty, DecodeRowByRowEqualsPrefill) {
-  Runner runner(loaded_, {});
-  const auto tokens = random_tokens(300, 4);
-  const Trace whole = runner.run_alone(tokens);
-  EXPECT_TRUE(whole == runner.run_alone(tokens, ones(300)));
-  std::vector<int> half = ones(151);
-  half[0] = 150;
-  EXPECT_TRUE(whole == runner.run_alone(tokens, half));
+  for (const PageFormat pages : kPageFormats) {
+    Runner runner(loaded_, {.pages = pages});
+    const auto tokens = random_tokens(300, 4);
+    const Trace whole = runner.run_alone(tokens);
+    EXPECT_TRUE(whole == runner.run_alone(tokens, ones(300)));
+    std::vector<int> half = ones(151);
+    half[0] = 150;
+    EXPECT_TRUE(whole == runner.run_alone(tokens, half));
+  }
 }
 
 TEST_P(ForwardProperty, StrangersInTheBatchChangeNothing) {
@@ -212,11 +238,11 @@ TEST_P(ForwardProperty, ThreadsAndLevelsChangeNothing) {
   const kernels::KernelTable* levels[8];
   const int num_levels = kernels::runnable_levels(levels);
   ASSERT_GE(num_levels, 1);
-  for (const int planes : {1, 2}) {
-    const Trace expected = Runner(loaded_, {"reference", 1, planes}).run_alone(tokens);
+  for (const PageFormat pages : kPageFormats) {
+    const Trace expected = Runner(loaded_, {"reference", 1, pages}).run_alone(tokens);
     for (int level = 0; level < num_levels; ++level)
       for (const int threads : {1, 2, 5}) {
-        Runner runner(loaded_, {levels[level]->name, threads, planes});
+        Runner runner(loaded_, {levels[level]->name, threads, pages});
         EXPECT_TRUE(expected == runner.run_alone(tokens)) << levels[level]->name << " " << threads;
         EXPECT_TRUE(expected == runner.run_alone(tokens, {30, 1, 1, 1, 7})) << levels[level]->name << " " << threads;
       }

@@ -1,5 +1,6 @@
 #pragma once
-// f32x16 as two 256-bit registers: the primitives that kernels/f32x16.h builds on. Each is one exact operation a lane.
+// f32x16 and its integer companions as two 256-bit registers each: the primitives that kernels/f32x16.h builds on. Each is
+// one exact operation a lane.
 
 #include <immintrin.h>
 
@@ -13,11 +14,20 @@ namespace {
 
 constexpr int kAccumulators = 4;  // f32x16 that an inner loop of a few queries keeps: 8 of 16 registers; more spill
 
+constexpr int kIntegerTileQueries = 3;  // of integer attention: 3 queries x 1 page is all that 16 registers hold
+
 struct f32x16 {
   __m256 low, high;
 };
 struct mask16 {
   __m256 low, high;  // all ones or all zeros a lane
+};
+
+struct i32x16 {
+  __m256i low, high;
+};
+struct i16x32 {  // 16 pairs
+  __m256i low, high;
 };
 
 COUPLET_INLINE f32x16 broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -107,6 +117,51 @@ COUPLET_INLINE __m256 add_exponent(__m256 a, __m256 shifted) {
 }
 COUPLET_INLINE f32x16 add_exponent(f32x16 a, f32x16 shifted) {
   return {add_exponent(a.low, shifted.low), add_exponent(a.high, shifted.high)};
+}
+
+COUPLET_INLINE i32x16 no_sum() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+COUPLET_INLINE i16x32 load_pairs(const std::int16_t* p) {
+  const __m256i* halves = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_loadu_si256(halves), _mm256_loadu_si256(halves + 1)};
+}
+COUPLET_INLINE i16x32 load_pairs(const std::int8_t* p) {
+  const __m128i* halves = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128(halves)), _mm256_cvtepi8_epi16(_mm_loadu_si128(halves + 1))};
+}
+COUPLET_INLINE i16x32 broadcast_pair(const std::int16_t* p) {
+  int pair;
+  __builtin_memcpy(&pair, p, sizeof pair);
+  return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
+}
+// sum + a[0] * b[0] + a[1] * b[1], a pair a lane
+COUPLET_INLINE i32x16 dot_pairs(i32x16 sum, i16x32 a, i16x32 b) {
+  return {_mm256_add_epi32(sum.low, _mm256_madd_epi16(a.low, b.low)),
+          _mm256_add_epi32(sum.high, _mm256_madd_epi16(a.high, b.high))};
+}
+COUPLET_INLINE f32x16 to_float(i32x16 a) { return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)}; }
+COUPLET_INLINE i32x16 round(f32x16 a) { return {_mm256_cvtps_epi32(a.low), _mm256_cvtps_epi32(a.high)}; }  // ties to even
+COUPLET_INLINE __m256i narrow(i32x16 a) {  // to 16 bits, in order
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(a.low, a.high), 0xd8);
+}
+COUPLET_INLINE void store(std::int16_t* p, i32x16 a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a)); }
+COUPLET_INLINE void store(std::int8_t* p, i32x16 a) {
+  const __m256i words = narrow(a);
+  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+}
+COUPLET_INLINE i32x16 magnitude_bits(f32x16 a) {
+  const f32x16 m = magnitude(a);
+  return {_mm256_castps_si256(m.low), _mm256_castps_si256(m.high)};
+}
+COUPLET_INLINE i32x16 greater(i32x16 a, i32x16 b) {
+  return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
+}
+COUPLET_INLINE int greatest_lane(i32x16 a) {
+  __m256i m = _mm256_max_epi32(a.low, a.high);
+  m = _mm256_max_epi32(m, _mm256_permute2x128_si256(m, m, 1));
+  m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, 0x4e));
+  m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, 0xb1));
+  return _mm256_cvtsi256_si32(m);
 }
 
 COUPLET_INLINE float first_lane(f32x16 a) { return _mm256_cvtss_f32(a.low); }

@@ -1,5 +1,6 @@
 #pragma once
-// f32x16 as one 512-bit register: the primitives that kernels/f32x16.h builds on. Each is one exact operation a lane.
+// f32x16 and its integer companions as one 512-bit register each: the primitives that kernels/f32x16.h builds on. Each is
+// one exact operation a lane.
 
 #include <immintrin.h>
 
@@ -12,12 +13,20 @@ namespace couplet::kernels::avx512 {
 namespace {
 
 constexpr int kAccumulators = 24;  // f32x16 that an inner loop keeps, of 32 registers
+constexpr int kIntegerTileQueries = 6;  // of integer attention: 6 queries x 2 pages of sums and scores, x 4 of values
 
 struct f32x16 {
   __m512 v;
 };
 struct mask16 {
   __mmask16 bits;
+};
+
+struct i32x16 {
+  __m512i v;
+};
+struct i16x32 {  // 16 pairs
+  __m512i v;
 };
 
 COUPLET_INLINE f32x16 broadcast(float x) { return {_mm512_set1_ps(x)}; }
@@ -68,6 +77,30 @@ COUPLET_INLINE f32x16 add_exponent(f32x16 a, f32x16 shifted) {
   const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);
   return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.v), exponent))};
 }
+
+COUPLET_INLINE i32x16 no_sum() { return {_mm512_setzero_si512()}; }
+COUPLET_INLINE i16x32 load_pairs(const std::int16_t* p) { return {_mm512_loadu_si512(p)}; }
+COUPLET_INLINE i16x32 load_pairs(const std::int8_t* p) {
+  return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+COUPLET_INLINE i16x32 broadcast_pair(const std::int16_t* p) {
+  int pair;
+  __builtin_memcpy(&pair, p, sizeof pair);
+  return {_mm512_set1_epi32(pair)};
+}
+// sum + a[0] * b[0] + a[1] * b[1], a pair a lane
+COUPLET_INLINE i32x16 dot_pairs(i32x16 sum, i16x32 a, i16x32 b) { return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)}; }
+COUPLET_INLINE f32x16 to_float(i32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+COUPLET_INLINE i32x16 round(f32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }  // ties to even
+COUPLET_INLINE void store(std::int16_t* p, i32x16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
+}
+COUPLET_INLINE void store(std::int8_t* p, i32x16 a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
+COUPLET_INLINE i32x16 magnitude_bits(f32x16 a) { return {_mm512_castps_si512(magnitude(a).v)}; }
+COUPLET_INLINE i32x16 greater(i32x16 a, i32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
+COUPLET_INLINE int greatest_lane(i32x16 a) { return _mm512_reduce_max_epi32(a.v); }
 
 COUPLET_INLINE float first_lane(f32x16 a) { return _mm512_cvtss_f32(a.v); }
 COUPLET_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }

@@ -10,15 +10,24 @@ void add(float* x, const float* y, std::size_t count);
 void scale(float* x, float factor, std::size_t count);
 void add_bias(float* x, int x_stride, const float* bias, int rows, int cols);
 
-bool store_page(const float* keys, const float* values, int stride, int num_positions, int head_dim,
-                int first_slot, std::uint16_t* page);
-void attend_prefill(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
-void attend_decode(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+bool store_f16(const float* keys, const float* values, int stride, int num_positions, int head_dim, int first_slot,
+               std::byte* page);
+void attend_prefill_f16(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+void attend_decode_f16(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+bool store_q16(const float* keys, const float* values, int stride, int num_positions, int head_dim, int first_slot,
+               std::byte* page);
+void attend_prefill_q16(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+void attend_decode_q16(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+bool store_q16_fine(const float* keys, const float* values, int stride, int num_positions, int head_dim, int first_slot,
+                    std::byte* page);
+void attend_prefill_q16_fine(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
+void attend_decode_q16_fine(const AttentionSpan& span, const AttentionState& state, std::byte* scratch);
 void merge_spans(const AttentionState& state, const AttentionState& span, int num_queries, int head_dim);
 void finish_attention(const AttentionState& state, int num_queries, int head_dim, float* result,
                       int result_stride);
-// The part of KernelTable::scratch_bytes that attend_prefill and attend_decode need; a multiple of 64.
-std::size_t attention_scratch_bytes(int head_dim, int num_queries);
+// What attention over pages of a format needs of KernelTable::scratch_bytes; a multiple of 64.
+std::size_t f16_scratch_bytes(int head_dim);
+std::size_t q16_scratch_bytes(int head_dim);
 
 double sum_exp(const float* logits, int count, float max);
 int argmax(const float* logits, int count, bool* finite);

@@ -1,9 +1,10 @@
-// The cache's f16 pages and attention over them, one query at a time (rules 6 and 7 of docs/numerics.md).
+// f16 pages, attention over them one query at a time, and the merge of spans (rules 6 and 7 of docs/numerics.md).
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kernels/reference/attention.h"
 #include "kernels/reference/float_kernels.h"
 #include "kernels/reference/half.h"
 #include "kernels/reference/scalar.h"
@@ -13,15 +14,8 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-struct Visible {  // slots of the span: [begin, end) of 0..256
-  int begin = 0;
-  int end = 0;
-};
-
-Visible visible_to(const AttentionSpan& span, int row) {
-  const int end = span.first_position + row + 1;
-  const int begin = span.window > 0 ? std::max(0, end - span.window) : 0;
-  return {std::max(begin - span.span_begin, 0), std::min(end - span.span_begin, kSpanPositions)};
+const std::uint16_t* halves(const AttentionSpan& span, int i) {
+  return reinterpret_cast<const std::uint16_t*>(span.pages[i / kPagePositions]);
 }
 
 void attend_query(const AttentionSpan& span, int query, const AttentionState& state) {
@@ -30,30 +24,19 @@ void attend_query(const AttentionSpan& span, int query, const AttentionState& st
   const Visible visible = visible_to(span, row);
 
   float scores[kSpanPositions];
-  float lane_max[kLanes];
-  std::fill(lane_max, lane_max + kLanes, kNothing);
   for (int i = visible.begin; i < visible.end; ++i) {
-    const std::uint16_t* keys = span.pages[i / kPagePositions] + i % kPagePositions;
+    const std::uint16_t* keys = halves(span, i) + i % kPagePositions;
     float s = 0.0f;
     for (int d = 0; d < span.head_dim; ++d) s = std::fma(q[d], half_to_float(keys[d * kPagePositions]), s);
     scores[i] = s * span.scale;
-    lane_max[i % kLanes] = max_float(lane_max[i % kLanes], scores[i]);
   }
-  const float max = join_max(lane_max);
-
-  float lane_sum[kLanes] = {};
-  for (int i = visible.begin; i < visible.end; ++i) {
-    scores[i] = exp_float(scores[i] - max);
-    lane_sum[i % kLanes] = lane_sum[i % kLanes] + scores[i];
-  }
-  state.max[query] = max;
-  state.sum[query] = join_sum(lane_sum);
+  softmax(scores, visible, &state.max[query], &state.sum[query]);
 
   float* out = state.out + static_cast<std::ptrdiff_t>(query) * padded;
   for (int d = 0; d < padded; ++d) {
     float o = 0.0f;
     for (int i = visible.begin; i < visible.end; ++i) {
-      const std::uint16_t* values = span.pages[i / kPagePositions] + padded * kPagePositions;
+      const std::uint16_t* values = halves(span, i) + padded * kPagePositions;
       o = std::fma(scores[i], half_to_float(values[i % kPagePositions * padded + d]), o);
     }
     out[d] = o + 0.0f;
@@ -62,8 +45,27 @@ void attend_query(const AttentionSpan& span, int query, const AttentionState& st
 
 }  // namespace
 
-bool store_page(const float* keys, const float* values, int stride, int num_positions, int head_dim,
-                int first_slot, std::uint16_t* page) {
+Visible visible_to(const AttentionSpan& span, int row) {
+  const int end = span.first_position + row + 1;
+  const int begin = span.window > 0 ? std::max(0, end - span.window) : 0;
+  return {std::max(begin - span.span_begin, 0), std::min(end - span.span_begin, kSpanPositions)};
+}
+
+void softmax(float scores[kSpanPositions], Visible visible, float* max, float* sum) {
+  float lane_max[kLanes], lane_sum[kLanes] = {};
+  std::fill(lane_max, lane_max + kLanes, kNothing);
+  for (int i = visible.begin; i < visible.end; ++i) lane_max[i % kLanes] = max_float(lane_max[i % kLanes], scores[i]);
+  *max = join_max(lane_max);
+  for (int i = visible.begin; i < visible.end; ++i) {
+    scores[i] = exp_float(scores[i] - *max);
+    lane_sum[i % kLanes] = lane_sum[i % kLanes] + scores[i];
+  }
+  *sum = join_sum(lane_sum);
+}
+
+bool store_f16(const float* keys, const float* values, int stride, int num_positions, int head_dim, int first_slot,
+               std::byte* bytes) {
+  std::uint16_t* page = reinterpret_cast<std::uint16_t*>(bytes);
   const int padded = padded16(head_dim);
   bool fits = true;
   for (int i = 0; i < num_positions; ++i, keys += stride, values += stride) {
@@ -80,12 +82,12 @@ bool store_page(const float* keys, const float* values, int stride, int num_posi
   return fits;
 }
 
-void attend_prefill(const AttentionSpan& span, const AttentionState& state, std::byte*) {
+void attend_prefill_f16(const AttentionSpan& span, const AttentionState& state, std::byte*) {
   for (int query = 0; query < span.num_rows * span.group; ++query) attend_query(span, query, state);
 }
 
-void attend_decode(const AttentionSpan& span, const AttentionState& state, std::byte* scratch) {
-  attend_prefill(span, state, scratch);
+void attend_decode_f16(const AttentionSpan& span, const AttentionState& state, std::byte* scratch) {
+  attend_prefill_f16(span, state, scratch);
 }
 
 void merge_spans(const AttentionState& state, const AttentionState& span, int num_queries, int head_dim) {
@@ -118,6 +120,6 @@ void finish_attention(const AttentionState& state, int num_queries, int head_dim
   }
 }
 
-std::size_t attention_scratch_bytes(int, int) { return 0; }
+std::size_t f16_scratch_bytes(int) { return 0; }
 
 }  // namespace couplet::kernels::reference
