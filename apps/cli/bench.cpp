@@ -1,14 +1,17 @@
-// couplet bench: prefill and decode speed, held against the machine's two limits, which are measured first.
+// couplet bench: prefill and decode speed, held against the machine's two limits, which are measured first. With
+// --requests it stays loaded and runs what lines on standard input ask for, so that others can take turns with it.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <climits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "commands.h"
 #include "couplet/machine.h"
 #include "generate.h"
+#include "json_lines.h"
 #include "session.h"
 #include "stage_cost.h"
 #include "terminal.h"
@@ -25,6 +28,7 @@ struct BenchOptions {
   std::vector<int> depth = {0, 512, 2048};
   std::vector<int> batch = {1, 8};
   int repeat = 3;
+  bool requests = false;
 };
 
 struct Row {
@@ -49,6 +53,9 @@ bool read_options(Arguments arguments, BenchOptions& options) {
   list("--depth", options.depth, 0, kMostPositions, "Positions before the first decoded token; default: 0,512,2048");
   list("--batch", options.batch, 1, kMostSequences, "Sequences at once; default: 1,8");
   line.integer("--repeat", options.repeat, 1, 1000, "Repeats; default: 3");
+  line.flag("--requests", options.requests,
+            "Run only what lines on standard input ask for, once each, a JSON row in answer: \"prefill N BATCH\", "
+            "\"decode DEPTH BATCH\" with numbers up to the greatest of the lists, or \"peaks\"");
   return line.parse(arguments);
 }
 
@@ -58,10 +65,14 @@ class Bench {
  public:
   Bench(Engine& engine, const BenchOptions& options) : engine_(&engine), options_(&options) {}
 
+  StageCost once(Stage what, int n, int batch) {
+    return what == Stage::prefill ? prefill(n, batch) : decode(n, batch);
+  }
+
   StageCost best(Stage what, int n, int batch) {
     StageCost best;
     for (int i = 0; i < options_->repeat; ++i) {
-      const StageCost cost = what == Stage::prefill ? prefill(n, batch) : decode(n, batch);
+      const StageCost cost = once(what, n, batch);
       if (i == 0 || cost.ms < best.ms) best = cost;
     }
     return best;
@@ -170,37 +181,82 @@ int checked_context(const BenchOptions& options, int longest, const CheckpointSu
   return given > 0 ? given : longest;
 }
 
+// Room for all sequences of a batch and for what the prefix cache keeps of the one before.
+EngineOptions engine_options(const BenchOptions& options, const Checkpoint& checkpoint) {
+  const int longest = std::max(greatest(options.prefill), greatest(options.depth) + options.decode + 1);
+  EngineOptions engine = options.common.engine;
+  engine.max_sequences = greatest(options.batch);
+  constexpr std::uint64_t kPage = 16;
+  engine.context = checked_context(options, longest, checkpoint.summary());
+  const std::uint64_t positions = 2 * static_cast<std::uint64_t>(engine.max_sequences) *
+                                  (static_cast<std::uint64_t>(longest) + kPage);
+  const std::uint64_t one_context = static_cast<std::uint64_t>(engine.context) + kPage;
+  engine.cache_bytes = std::max(positions, one_context) *
+                       checkpoint.cache_bytes_per_position(engine.cache_format, engine.precision);
+  return engine;
+}
+
+MachinePeaks measure(const EngineInfo& info) {
+  return measure_peaks(info.kernels, info.num_threads, info.weights_bytes);
+}
+
+Json to_json(const MachinePeaks& peaks) {
+  return {{"what", "peaks"},
+          {"int8_operations_per_s", peaks.int8_operations_per_s},
+          {"float_operations_per_s", peaks.float_operations_per_s},
+          {"read_bytes_per_s", peaks.read_bytes_per_s}};
+}
+
+// "prefill 512 1" or "decode 2048 8".
+Row read_request(const std::string& text, const BenchOptions& options) {
+  std::istringstream words(text);
+  std::string what, n, batch, more;
+  words >> what >> n >> batch;
+  if (batch.empty() || words >> more || (what != "prefill" && what != "decode"))
+    throw Error(ErrorKind::format, fmt::format("expected \"prefill N BATCH\", \"decode DEPTH BATCH\" or \"peaks\", got \"{}\"", text));
+  const bool is_prefill = what == "prefill";
+  const int most = greatest(is_prefill ? options.prefill : options.depth);
+  return {is_prefill ? Stage::prefill : Stage::decode,
+          static_cast<int>(parse_integer(is_prefill ? "N" : "DEPTH", n, is_prefill ? 1 : 0, most)),
+          static_cast<int>(parse_integer("BATCH", batch, 1, greatest(options.batch))),
+          {}};
+}
+
+void answer_requests(Bench& bench, const BenchOptions& options, const EngineInfo& info, MachinePeaks peaks) {
+  LineReader reader("-");
+  for (std::string line; reader.next(line); flush()) {
+    if (line == "peaks") {
+      peaks = measure(info);
+      print(dump_line(to_json(peaks)));
+      continue;
+    }
+    Row row = at_line("bench", reader.number(), [&] { return read_request(line, options); });
+    row.cost = bench.once(row.what, row.n, row.batch);
+    print(dump_line(to_json(row, info, peaks)));
+  }
+}
+
 }  // namespace
 
 int bench_command(Arguments arguments) {
   BenchOptions options;
   if (!read_options(arguments, options)) return 0;
   const auto checkpoint = open_checkpoint(options.common);
-  const int longest = std::max(greatest(options.prefill), greatest(options.depth) + options.decode + 1);
-  const int batch = greatest(options.batch);
-  EngineOptions engine_options = options.common.engine;
-  engine_options.max_sequences = batch;
-  // Room for all sequences of a batch and for what the prefix cache keeps of the one before.
-  constexpr std::uint64_t kPage = 16;
-  engine_options.context = checked_context(options, longest, checkpoint->summary());
-  const std::uint64_t positions =
-      2 * static_cast<std::uint64_t>(batch) * (static_cast<std::uint64_t>(longest) + kPage);
-  const std::uint64_t one_context = static_cast<std::uint64_t>(engine_options.context) + kPage;
-  engine_options.cache_bytes =
-      std::max(positions, one_context) * checkpoint->cache_bytes_per_position(engine_options.cache_format, engine_options.precision);
-  const auto engine = load_engine(checkpoint, engine_options);
+  const auto engine = load_engine(checkpoint, engine_options(options, *checkpoint));
   const EngineInfo& info = engine->info();
-  const MachinePeaks peaks = measure_peaks(info.kernels, info.num_threads, info.weights_bytes);
-  if (options.common.json) {
+  const MachinePeaks peaks = measure(info);
+  const bool json = options.common.json || options.requests;
+  if (json) {
     note(describe(info, peaks));
   } else {
     show_head(info, peaks);
   }
   flush();
   Bench bench(*engine, options);
+  if (options.requests) return answer_requests(bench, options, info, peaks), 0;
   const auto answer = [&](Stage what, int n, int sequences) {
     const Row row = {what, n, sequences, bench.best(what, n, sequences)};
-    if (options.common.json) {
+    if (json) {
       print(dump_line(to_json(row, info, peaks)));
     } else {
       show(row, peaks);

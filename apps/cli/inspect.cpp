@@ -1,4 +1,4 @@
-// couplet inspect: what a model file holds, read from its headers alone.
+// couplet inspect: what a model file holds, read from its headers alone; or, with --machine, what it would run on.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "generate.h"
+#include "inspect_machine.h"
 #include "session.h"
 #include "terminal.h"
 
@@ -133,8 +134,14 @@ void show(const Checkpoint& checkpoint, const CommonOptions& common, int context
 int inspect_command(Arguments arguments) {
   CommandLine line("inspect", "Says what a model file holds and the memory it needs; reads only headers.");
   CommonOptions common;
-  common.add_to(line);
+  bool machine = false;
+  common.add_to(line, false);
+  line.flag("--machine", machine,
+            "Say what this machine has and what would be chosen; needs no MODEL (its peaks read as many bytes as one has)");
   if (!line.parse(arguments)) return 0;
+  if (machine) return inspect_machine(common), 0;
+  if (common.model.empty())
+    throw Error(ErrorKind::usage, "[options] MODEL: expected one, or --machine, got neither");
   const auto checkpoint = open_checkpoint(common);
   const int context =
       common.engine.context > 0 ? common.engine.context : checkpoint->summary().context_length;

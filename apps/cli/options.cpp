@@ -153,8 +153,13 @@ std::vector<int> parse_list(std::string_view what, std::string_view text, int le
   return values;
 }
 
-void CommonOptions::add_to(CommandLine& line) {
-  line.positional("MODEL", model, "A GGUF file, or a catalogue name: smollm2, gemma3");
+void CommonOptions::add_to(CommandLine& line, bool needs_model) {
+  const std::string about = "A GGUF file, or a catalogue name: smollm2, gemma3";
+  if (needs_model) {
+    line.positional("MODEL", model, about);
+  } else {
+    line.option("MODEL", "", about, [this](const std::string& text) { model = text; });
+  }
   line.integer("--threads", engine.num_threads, 1, kMaxThreads, "Threads; default: what the system allows");
   line.option("--precision", "fast|fine", "Of activations; default: fast", [this](const std::string& text) {
     if (text != "fast" && text != "fine") refuse("--precision", "fast or fine", text);

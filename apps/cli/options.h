@@ -58,7 +58,8 @@ struct CommonOptions {
   bool json = false;
   bool quiet = false;
 
-  void add_to(CommandLine& line);  // MODEL first, then the options
+  // MODEL first, then the options.
+  void add_to(CommandLine& line, bool needs_model = true);
 };
 
 // The options of run, chat and explain; what was not given stays empty.

@@ -24,7 +24,8 @@ _couplet() {
     tokenize) options="--bos --special --batch --detokenize" ;;
     score) options="--top --chunk --decode-from --parallel --cold" ;;
     template) options="--template" ;;
-    bench) options="--prefill --decode --depth --batch --repeat" ;;
+    bench) options="--prefill --decode --depth --batch --repeat --requests" ;;
+    inspect) options="--machine" ;;
   esac
   case $current in
     -*) COMPREPLY=($(compgen -W "$options $common" -- "$current")) ;;

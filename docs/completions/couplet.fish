@@ -55,3 +55,5 @@ complete -c couplet -n '__fish_seen_subcommand_from bench' -x -l decode -d 'Step
 complete -c couplet -n '__fish_seen_subcommand_from bench' -x -l depth -d 'Positions in the cache'
 complete -c couplet -n '__fish_seen_subcommand_from bench' -x -l batch -d 'Sequences at once'
 complete -c couplet -n '__fish_seen_subcommand_from bench' -x -l repeat -d 'Runs of each'
+complete -c couplet -n '__fish_seen_subcommand_from bench' -l requests -d 'Run what standard input asks for'
+complete -c couplet -n '__fish_seen_subcommand_from inspect' -l machine -d 'What this machine has'

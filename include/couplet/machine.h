@@ -1,11 +1,22 @@
 #pragma once
-// The machine's two limits, measured here and now: what prefill (arithmetic) and decode (reading memory) are held
-// against. Used by bench and explain.
+// What the machine is to the engine: the levels of kernels that it can run, and its two limits, measured here and now,
+// which prefill (arithmetic) and decode (reading memory) are held against. Used by bench, explain and inspect --machine.
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace couplet {
+
+struct KernelLevel {
+  std::string name;
+  std::string needs;  // of the processor and the system; "" for reference, which runs everywhere
+  bool runs = false;
+};
+// Best first.
+std::vector<KernelLevel> kernel_levels();
+// The level that an engine loaded with EngineOptions::kernels = `kernels` uses; throws as Engine::load does.
+std::string chosen_level(const std::string& kernels = "");
 
 struct MachinePeaks {
   double int8_operations_per_s = 0;  // dot products of the kernel level in use, two a multiply-add, all threads

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace couplet {
 namespace {
@@ -46,18 +47,6 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-double quota_cpus() {  // 0: no quota
-  std::istringstream v2(first_line("/sys/fs/cgroup/cpu.max"));
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-  std::istringstream q(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"));
-  std::istringstream p(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
-  double us = 0;
-  if (q >> us && p >> period && us > 0 && period > 0) return us / period;
-  return 0;
-}
-
 unsigned long long number_in(const std::string& path) {  // 0: no such file, or no number ("max")
   std::istringstream line(first_line(path));
   unsigned long long value = 0;
@@ -66,22 +55,30 @@ unsigned long long number_in(const std::string& path) {  // 0: no such file, or 
 
 constexpr unsigned long long kNoLimit = ~0ULL;
 
-// This process's cgroup (v2), as a folder; the root's where the file names none.
-std::string cgroup_folder() {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);)
-    if (line.rfind("0::", 0) == 0) return "/sys/fs/cgroup" + line.substr(3);
-  return "/sys/fs/cgroup";
+// Calls visit(folder) for this process's cgroup and those above it; each may set a limit of its own. `controller` is
+// "" for v2, else one of v1. Of a container that sees no names but its own, only the root's folder exists.
+template <class Visit>
+void for_each_cgroup(std::string_view controller, const Visit& visit) {
+  std::string root = "/sys/fs/cgroup";
+  if (!controller.empty()) root.append("/").append(controller);
+  std::string path;
+  std::ifstream groups("/proc/self/cgroup");  // "0::/path", and of v1 "7:cpu,cpuacct:/path"
+  for (std::string number, controllers, where; std::getline(groups, number, ':') && std::getline(groups, controllers, ':') &&
+                                               std::getline(groups, where);) {
+    std::istringstream names(controllers);
+    bool ours = controller.empty() && controllers.empty();
+    for (std::string name; std::getline(names, name, ',');) ours |= name == controller;
+    if (ours) path = where == "/" ? "" : where;
+  }
+  for (std::string folder = root + path; folder.size() >= root.size(); folder.resize(folder.rfind('/'))) visit(folder);
 }
 
-// What the cgroups from this process's up to the root leave; each may set a limit of its own.
 unsigned long long cgroup_room() {
   unsigned long long room = kNoLimit;
-  for (std::string folder = cgroup_folder(); folder.size() >= std::strlen("/sys/fs/cgroup");
-       folder.resize(folder.rfind('/'))) {
+  for_each_cgroup("", [&](const std::string& folder) {
     const unsigned long long limit = number_in(folder + "/memory.max"), used = number_in(folder + "/memory.current");
     if (limit > 0) room = std::min(room, limit > used ? limit - used : 0);
-  }
+  });
   return room;
 }
 
@@ -110,11 +107,29 @@ std::string cpu_name() {
   return brand;
 }
 
-int usable_cpus() {
+int affinity_cpus() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  int count = 1;
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) count = std::max(1, CPU_COUNT(&mask));
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? std::max(1, CPU_COUNT(&mask)) : 1;
+}
+
+double quota_cpus() {
+  double least = 0;
+  const auto limit = [&](const std::string& quota_and_period) {  // in us: "50000 100000"; "max" or -1 is none
+    std::istringstream line(quota_and_period);
+    double quota = 0, period = 0;
+    if (line >> quota >> period && quota > 0 && period > 0)
+      least = least > 0 ? std::min(least, quota / period) : quota / period;
+  };
+  for_each_cgroup("", [&](const std::string& folder) { limit(first_line(folder + "/cpu.max")); });
+  for_each_cgroup("cpu", [&](const std::string& folder) {
+    limit(first_line(folder + "/cpu.cfs_quota_us") + " " + first_line(folder + "/cpu.cfs_period_us"));
+  });
+  return least;
+}
+
+int usable_cpus() {
+  int count = affinity_cpus();
   const double quota = quota_cpus();
   if (quota > 0) count = std::min(count, std::max(1, static_cast<int>(std::ceil(quota))));
   return count;

@@ -14,7 +14,11 @@ struct CpuFeatures {
 const CpuFeatures& cpu_features();
 std::string cpu_name();
 
-// CPUs that the affinity mask and the cgroup quota (v1 and v2) let this process use, rounded up; at least 1.
+// CPUs that this process may be put on.
+int affinity_cpus();
+// The CPU time that its cgroups (v1 and v2) allow, in CPUs: 0.5 is half of one. 0: no quota.
+double quota_cpus();
+// What both leave, rounded up; at least 1.
 int usable_cpus();
 
 // Free memory that this process may take, in bytes: the least of MemAvailable and of what its cgroups and its own limit

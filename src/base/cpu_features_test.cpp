@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace couplet {
 namespace {
 
@@ -14,6 +17,14 @@ TEST(CpuFeatures, EachLevelIncludesTheOneBelow) {
   EXPECT_TRUE(!found.avx512 || found.avx2);
   EXPECT_TRUE(!found.amx_int8 || found.avx512);
   EXPECT_FALSE(cpu_name().empty());
+}
+
+TEST(UsableCpus, AreWhatAffinityAndQuotaLeave) {
+  const double quota = quota_cpus();
+  EXPECT_GE(quota, 0);
+  EXPECT_LT(quota, 1e6) << "no quota taken for one";
+  const int most = affinity_cpus();
+  EXPECT_EQ(usable_cpus(), quota > 0 ? std::min(most, static_cast<int>(std::ceil(quota))) : most);
 }
 
 TEST(UsableCpus, FollowsTheAffinityMask) {

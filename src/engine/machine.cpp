@@ -90,6 +90,16 @@ double read_rate(const kernels::PeakLoops& loops, ThreadPool& pool, std::uint64_
 
 }  // namespace
 
+std::vector<KernelLevel> kernel_levels() {
+  kernels::LevelInfo known[8];
+  const int count = kernels::known_levels(known);
+  std::vector<KernelLevel> levels;
+  for (int i = 0; i < count; ++i) levels.push_back({known[i].name, known[i].needs, known[i].runs});
+  return levels;
+}
+
+std::string chosen_level(const std::string& kernels) { return kernels::select_kernels(kernels).name; }
+
 MachinePeaks measure_peaks(const std::string& kernels, int num_threads, std::uint64_t bytes) {
   const kernels::PeakLoops* loops = kernels::peak_loops(kernels::select_kernels(kernels).name);
   COUPLET_CHECK(loops != nullptr && num_threads >= 1);

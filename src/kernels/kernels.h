@@ -147,6 +147,13 @@ int block_values(WeightType type);
 // "": the best level this machine has, or the one that COUPLET_KERNELS names; else the one named. Throws
 // couplet::Error{unsupported} with the reason where the machine lacks it, {usage} for an unknown name.
 const KernelTable& select_kernels(std::string_view forced = "");
+// Every level there is, best first, and whether this machine can run it. `needs` is empty for reference.
+struct LevelInfo {
+  const char* name;
+  const char* needs;  // "AVX2, FMA and F16C"
+  bool runs;
+};
+int known_levels(LevelInfo levels[8]);
 // The names of the levels that this machine can run, best first; reference is always the last.
 int runnable_levels(const KernelTable* tables[8]);
 

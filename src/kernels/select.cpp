@@ -42,6 +42,12 @@ const KernelTable& select_kernels(std::string_view forced) {
               "[kernels] level: expected avx512, avx2 or reference, got \"" + std::string(forced) + "\"");
 }
 
+int known_levels(LevelInfo levels[8]) {
+  int count = 0;
+  for (const Level& level : kLevels) levels[count++] = {level.name, level.needs, level.runs(cpu_features())};
+  return count;
+}
+
 int runnable_levels(const KernelTable* tables[8]) {
   int count = 0;
   for (const Level& level : kLevels) {

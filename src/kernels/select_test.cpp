@@ -13,6 +13,22 @@ TEST(SelectTest, ReferenceRunsEverywhereAndComesLast) {
   for (const KernelTable* level : levels) EXPECT_EQ(&select_kernels(level->name), level);
 }
 
+TEST(SelectTest, KnownLevelsThatRunAreTheRunnableOnes) {
+  LevelInfo known[8];
+  const int count = known_levels(known);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    if (known[i].runs) names.push_back(known[i].name);
+    EXPECT_EQ(std::string(known[i].needs).empty(), std::string(known[i].name) == "reference");
+    if (!known[i].runs) {
+      EXPECT_THROW(select_kernels(known[i].name), Error);
+    }
+  }
+  std::vector<std::string> runnable;
+  for (const KernelTable* level : all_levels()) runnable.push_back(level->name);
+  EXPECT_EQ(names, runnable);
+}
+
 TEST(SelectTest, TheEnvironmentNamesALevelWhereNothingElseDoes) {
   const char* before = std::getenv("COUPLET_KERNELS");
   const std::string saved = before ? before : "";

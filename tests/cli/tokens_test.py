@@ -118,5 +118,37 @@ class Inspect(Case):
                 self.assertTrue(any(row.startswith(word) for row in rows), word)
 
 
+class Machine(Case):
+    def test_it_needs_no_model(self):
+        facts = self.done("inspect", "--machine", "--json").json()
+        self.assertTrue(facts["cpu"])
+        levels = {level["name"]: level for level in facts["levels"]}
+        self.assertEqual(facts["chosen"], next(level["name"] for level in facts["levels"] if level["runs"]))
+        self.assertTrue(levels["reference"]["runs"])
+        self.assertTrue(all(level["needs"] for name, level in levels.items() if name != "reference"))
+        self.assertEqual(facts["cpus"]["affinity"], len(os.sched_getaffinity(0)))
+        self.assertLessEqual(facts["cpus"]["threads"], facts["cpus"]["affinity"])
+        self.assertLess(0, facts["memory"]["available_bytes"])
+        self.assertLessEqual(facts["memory"]["available_bytes"], facts["memory"]["total_bytes"])
+        self.assertGreater(facts["peaks"]["one"]["int8_operations_per_s"], 1e6)
+        self.assertIsNone(facts["forced"])
+
+    def test_threads_model_and_level_are_obeyed(self):
+        facts = self.done("inspect", SMOL, "--machine", "--json", "--threads", "3", COUPLET_KERNELS="reference").json()
+        self.assertEqual((facts["chosen"], facts["forced"], facts["cpus"]["threads"], facts["peaks"]["all"]["threads"]),
+                         ("reference", "reference", 3, 3))
+        self.assertLess(facts["peaks"]["read_bytes"], 100e6)
+
+    def test_the_page_for_people(self):
+        text = self.done("inspect", "--machine", COUPLET_KERNELS="reference").out
+        for word in ("cpu", "level", "cpus", "memory", "caches", "peaks"):
+            self.assertRegex(text, rf"(?m)^{word} ")
+        self.assertIn("reference, as COUPLET_KERNELS says", text)
+
+    def test_neither_model_nor_machine(self):
+        self.refused(WRONG_USE, "inspect", says="MODEL: expected one, or --machine")
+        self.refused(WRONG_USE, "inspect", "--machine", COUPLET_KERNELS="sse9", says="sse9")
+
+
 if __name__ == "__main__":
     main()

@@ -103,6 +103,18 @@ class Bench(Case):
                          "--repeat", "1", "--json").json_lines()
         self.assertEqual([(r["what"], r["n"]) for r in rows], [("prefill", 4), ("decode", 0)])
 
+    def test_requests_run_one_by_one_in_any_order(self):
+        limits = ("--prefill", "8", "--depth", "16", "--batch", "2", "--decode", "2", "--requests")
+        result = self.done("bench", SMOL, *limits, stdin="decode 16 2\npeaks\nprefill 8 1\ndecode 0 1\n")
+        rows = result.json_lines()
+        self.assertEqual([(r["what"], r.get("n"), r.get("batch")) for r in rows],
+                         [("decode", 16, 2), ("peaks", None, None), ("prefill", 8, 1), ("decode", 0, 1)])
+        self.assertGreater(rows[1]["read_bytes_per_s"], 1e6)
+        for asked, says in (("decode 17 1", "DEPTH: .* 0 to 16"), ("prefill 8 3", "BATCH: .* 1 to 2")):
+            self.refused(WRONG_USE, "bench", SMOL, *limits, "--quiet", stdin=asked, says="line 1: .*" + says)
+        for asked in ("prefill 8", "score 1 1", "decode 1 1 1"):
+            self.refused(FAILED, "bench", SMOL, *limits, "--quiet", stdin=asked, says="line 1: expected")
+
 
 class Signals(Case):
     def test_a_mapped_file_that_lost_its_bytes(self):
