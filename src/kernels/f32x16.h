@@ -23,10 +23,9 @@ constexpr int kLanes = 16;
 
 COUPLET_INLINE f32x16 zero() { return broadcast(0.0f); }
 
-// Rule 1. +0 below -87, exp(88) above 88, NaN passes; docs/numerics.md derives the constants.
-COUPLET_INLINE f32x16 exp(f32x16 x) {
+// Rule 1 for x <= 0 or NaN: +0 below -87, NaN passes; docs/numerics.md derives the constants.
+COUPLET_INLINE f32x16 exp_of_negative(f32x16 x) {
   const mask16 vanishes = less(x, broadcast(-87.0f));
-  x = min(broadcast(88.0f), x);
   const f32x16 rounder = broadcast(0x1.8p23f);
   const f32x16 shifted = fma(x, broadcast(0x1.715476p0f), rounder);  // its low bits are n = rne(x / ln 2)
   const f32x16 n = shifted - rounder;
@@ -41,24 +40,8 @@ COUPLET_INLINE f32x16 exp(f32x16 x) {
   return select(vanishes, zero(), add_exponent(p, shifted));
 }
 
-// Rule 2's tree: lanes 8, 4, 2, 1 apart.
-inline float join_sum(f32x16 x) {
-  alignas(64) float lanes[kLanes];
-  store(lanes, x);
-  for (int step = kLanes / 2; step > 0; step /= 2) {
-    for (int i = 0; i < step; ++i) lanes[i] = lanes[i] + lanes[i + step];
-  }
-  return lanes[0];
-}
-
-inline float join_max(f32x16 x) {
-  alignas(64) float lanes[kLanes];
-  store(lanes, x);
-  for (int step = kLanes / 2; step > 0; step /= 2) {
-    for (int i = 0; i < step; ++i) lanes[i] = lanes[i] > lanes[i + step] ? lanes[i] : lanes[i + step];
-  }
-  return lanes[0];
-}
+// Rule 1: the same up to 88, exp(88) above.
+COUPLET_INLINE f32x16 exp(f32x16 x) { return exp_of_negative(min(broadcast(88.0f), x)); }
 
 }  // namespace
 }  // namespace couplet::kernels::COUPLET_LEVEL

@@ -164,6 +164,20 @@ COUPLET_INLINE int greatest_lane(i32x16 a) {
   return _mm256_cvtsi256_si32(m);
 }
 
+// Rule 2's tree: lanes 8, 4, 2, 1 apart.
+COUPLET_INLINE float join_sum(f32x16 x) {
+  const __m256 by8 = _mm256_add_ps(x.low, x.high);
+  const __m128 by4 = _mm_add_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+  const __m128 by2 = _mm_add_ps(by4, _mm_movehl_ps(by4, by4));
+  return _mm_cvtss_f32(_mm_add_ss(by2, _mm_movehdup_ps(by2)));
+}
+COUPLET_INLINE float join_max(f32x16 x) {
+  const __m256 by8 = _mm256_max_ps(x.low, x.high);
+  const __m128 by4 = _mm_max_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+  const __m128 by2 = _mm_max_ps(by4, _mm_movehl_ps(by4, by4));
+  return _mm_cvtss_f32(_mm_max_ss(by2, _mm_movehdup_ps(by2)));
+}
+
 COUPLET_INLINE float first_lane(f32x16 a) { return _mm256_cvtss_f32(a.low); }
 COUPLET_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
 

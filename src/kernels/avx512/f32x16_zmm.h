@@ -89,7 +89,11 @@ COUPLET_INLINE i16x32 broadcast_pair(const std::int16_t* p) {
   return {_mm512_set1_epi32(pair)};
 }
 // sum + a[0] * b[0] + a[1] * b[1], a pair a lane
-COUPLET_INLINE i32x16 dot_pairs(i32x16 sum, i16x32 a, i16x32 b) { return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)}; }
+COUPLET_INLINE i32x16 dot_pairs(i32x16 sum, i16x32 a, i16x32 b) {
+  // GCC 12 copies the sum before and after the intrinsic.
+  asm("vpdpwssd %2, %1, %0" : "+v"(sum.v) : "v"(a.v), "v"(b.v));
+  return sum;
+}
 COUPLET_INLINE f32x16 to_float(i32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
 COUPLET_INLINE i32x16 round(f32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }  // ties to even
 COUPLET_INLINE void store(std::int16_t* p, i32x16 a) {
@@ -101,6 +105,20 @@ COUPLET_INLINE void store(std::int8_t* p, i32x16 a) {
 COUPLET_INLINE i32x16 magnitude_bits(f32x16 a) { return {_mm512_castps_si512(magnitude(a).v)}; }
 COUPLET_INLINE i32x16 greater(i32x16 a, i32x16 b) { return {_mm512_max_epi32(a.v, b.v)}; }
 COUPLET_INLINE int greatest_lane(i32x16 a) { return _mm512_reduce_max_epi32(a.v); }
+
+// Rule 2's tree: lanes 8, 4, 2, 1 apart.
+COUPLET_INLINE float join_sum(f32x16 x) {
+  const __m256 by8 = _mm256_add_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+  const __m128 by4 = _mm_add_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+  const __m128 by2 = _mm_add_ps(by4, _mm_movehl_ps(by4, by4));
+  return _mm_cvtss_f32(_mm_add_ss(by2, _mm_movehdup_ps(by2)));
+}
+COUPLET_INLINE float join_max(f32x16 x) {
+  const __m256 by8 = _mm256_max_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+  const __m128 by4 = _mm_max_ps(_mm256_castps256_ps128(by8), _mm256_extractf128_ps(by8, 1));
+  const __m128 by2 = _mm_max_ps(by4, _mm_movehl_ps(by4, by4));
+  return _mm_cvtss_f32(_mm_max_ss(by2, _mm_movehdup_ps(by2)));
+}
 
 COUPLET_INLINE float first_lane(f32x16 a) { return _mm512_cvtss_f32(a.v); }
 COUPLET_INLINE float square_root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }

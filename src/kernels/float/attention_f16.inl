@@ -82,7 +82,7 @@ void softmax(float* scores, Range visible, float* max_out, float* sum_out) {
   const f32x16 offset = broadcast(*max_out);
   f32x16 sum = zero();
   for (int i = visible.begin / kPagePositions * kPagePositions; i < visible.end; i += kPagePositions) {
-    const f32x16 weight = exp(load(scores + i) - offset);
+    const f32x16 weight = exp_of_negative(load(scores + i) - offset);
     store(scores + i, weight);
     sum = sum + weight;
   }

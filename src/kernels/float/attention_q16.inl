@@ -129,7 +129,7 @@ void integer_softmax(float* scores, const std::byte* const* pages, std::ptrdiff_
   i32x16 most = no_sum();
   for (int page = first_page; page <= last_page; ++page) {
     float* const at = scores + page * kPagePositions;
-    const f32x16 weight = exp(load(at) - offset);
+    const f32x16 weight = exp_of_negative(load(at) - offset);
     sum = sum + weight;
     f32x16 scaled = weight * load(reinterpret_cast<const float*>(pages[page] + value_scales));
     if (page == first_page || page == last_page) {  // an unseen slot's scale may be anything
