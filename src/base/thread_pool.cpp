@@ -25,7 +25,7 @@ void pause_cpu() { __asm__ volatile("pause"); }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) {
+ThreadPool::ThreadPool(int num_threads) : shares_(static_cast<std::size_t>(num_threads)) {
   COUPLET_CHECK(num_threads >= 1);
   // More threads than CPUs: spinning would take the CPU from the thread that is waited for.
   most_spins_ = num_threads <= usable_cpus() ? kSpins : 0;
@@ -52,14 +52,20 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(int num_items, void* context, Function function) {
-  COUPLET_CHECK(static_cast<std::uint64_t>(num_items) < kItemMask);
-  // The last job has no item left: whoever still looks at its epoch claims nothing.
-  const std::uint64_t epoch = (claim_.load(std::memory_order_relaxed) >> kItemBits) + 1;
+  COUPLET_CHECK(num_items <= kMostItems);
+  // No share of the last job has an item left: whoever still looks at them claims nothing.
+  const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
   context_.store(context, std::memory_order_relaxed);
   function_.store(function, std::memory_order_relaxed);
-  num_items_.store(num_items, std::memory_order_relaxed);
   num_left_.store(num_items, std::memory_order_relaxed);
-  claim_.store(epoch << kItemBits | static_cast<std::uint64_t>(num_items), std::memory_order_seq_cst);
+  const int threads = num_threads();
+  for (int thread = 0; thread < threads; ++thread) {
+    const auto begin = static_cast<std::uint64_t>(static_cast<long>(num_items) * thread / threads);
+    const auto end = static_cast<std::uint64_t>(static_cast<long>(num_items) * (thread + 1) / threads);
+    shares_[static_cast<std::size_t>(thread)].word.store(static_cast<std::uint64_t>(epoch) << 32 | begin << 16 | end,
+                                                         std::memory_order_release);
+  }
+  epoch_.store(epoch, std::memory_order_seq_cst);
   if (num_asleep_.load(std::memory_order_seq_cst) > 0) {
     wake_.fetch_add(1);
     wake_.notify_all();
@@ -75,42 +81,54 @@ void ThreadPool::run(int num_items, void* context, Function function) {
   spins_.store(calm_jobs_ > 0 ? 0 : most_spins_, std::memory_order_relaxed);
 }
 
-void ThreadPool::claim_items(std::uint64_t epoch, int thread) {
-  std::uint64_t claim = claim_.load(std::memory_order_acquire);
-  while ((claim >> kItemBits) == epoch) {
-    const int num_unclaimed = static_cast<int>(claim & kItemMask);
-    if (num_unclaimed == 0) return;
-    const int item = num_items_.load(std::memory_order_relaxed) - num_unclaimed;
+bool ThreadPool::claim_one(std::uint32_t epoch, int share, bool first, int thread) {
+  std::atomic<std::uint64_t>& word = shares_[static_cast<std::size_t>(share)].word;
+  std::uint64_t seen = word.load(std::memory_order_acquire);
+  for (;;) {
+    const std::uint64_t begin = seen >> 16 & 0xffff, end = seen & 0xffff;
+    if (seen >> 32 != epoch || begin == end) return false;
     void* const context = context_.load(std::memory_order_relaxed);
     const Function function = function_.load(std::memory_order_relaxed);
-    // Success means that the epoch still had this item, so the job was not done and the three values are its own.
-    if (!claim_.compare_exchange_weak(claim, claim - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-    function(context, item, thread);
+    // Success means that the share still had this item, so the job was not done and both values are its own.
+    const std::uint64_t left = first ? seen + (1U << 16) : seen - 1;
+    if (!word.compare_exchange_weak(seen, left, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    function(context, static_cast<int>(first ? begin : end - 1), thread);
     num_left_.fetch_sub(1, std::memory_order_release);
-    claim = claim_.load(std::memory_order_acquire);
+    return true;
   }
 }
 
-std::uint64_t ThreadPool::wait_for_job(std::uint64_t seen) {
+void ThreadPool::claim_items(std::uint32_t epoch, int thread) {
+  while (claim_one(epoch, thread, true, thread)) continue;
+  for (int i = 1; i < num_threads(); ++i) {
+    const int other = (thread + i) % num_threads();
+    while (claim_one(epoch, other, false, thread)) continue;
+  }
+}
+
+bool ThreadPool::wait_for_job(std::uint32_t& seen) {
   for (;;) {
     for (int spin = 0; spin <= spins_.load(std::memory_order_relaxed); ++spin) {
-      if (closing_.load(std::memory_order_relaxed)) return 0;
-      const std::uint64_t epoch = claim_.load(std::memory_order_acquire) >> kItemBits;
-      if (epoch != seen) return epoch;
+      if (closing_.load(std::memory_order_relaxed)) return false;
+      const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
+      if (epoch != seen) {
+        seen = epoch;
+        return true;
+      }
       pause_cpu();
     }
     const std::uint32_t ticket = wake_.load();
     num_asleep_.fetch_add(1, std::memory_order_seq_cst);
     // Looked at once more after saying "asleep": a job published in between has seen that and changed the ticket.
-    if ((claim_.load(std::memory_order_seq_cst) >> kItemBits) == seen && !closing_.load()) wake_.wait(ticket);
+    if (epoch_.load(std::memory_order_seq_cst) == seen && !closing_.load()) wake_.wait(ticket);
     num_asleep_.fetch_sub(1, std::memory_order_seq_cst);
   }
 }
 
 void ThreadPool::work(int thread) {
   const StandardFloats floats;
-  std::uint64_t epoch = 0;
-  while ((epoch = wait_for_job(epoch)) != 0) claim_items(epoch, thread);
+  std::uint32_t epoch = 0;
+  while (wait_for_job(epoch)) claim_items(epoch, thread);
 }
 
 }  // namespace couplet

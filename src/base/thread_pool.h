@@ -1,7 +1,8 @@
 #pragma once
-// The threads that share one operation's work. parallel_for() publishes a job of numbered items; the caller and the
-// workers claim items one by one, and the caller returns when all are done. A worker that the system has put aside has
-// claimed nothing and so delays nobody. Workers spin briefly for the next job, then sleep.
+// The threads that share one operation's work. parallel_for() publishes a job of numbered items, cut into one share of
+// neighbouring items a thread. A thread takes its own share from the front, so that it streams through memory, then the
+// others' from the back; the caller returns when all are done. A worker that the system has put aside has claimed at most
+// one item and so delays nobody. Workers spin briefly for the next job, then sleep.
 
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int num_threads() const { return static_cast<int>(shares_.size()); }
 
   // Calls body(item, thread) once for every item in [0, num_items), thread in [0, num_threads). From one thread at a
   // time; `body` must not throw. What the bodies wrote is visible on return.
@@ -39,19 +40,23 @@ class ThreadPool {
   void run(int num_items, void* context, Function function);
   void work(int thread);
   // Claims and runs items of job `epoch` until none is left.
-  void claim_items(std::uint64_t epoch, int thread);
-  // The next epoch after `seen`, or 0 when the pool closes.
-  std::uint64_t wait_for_job(std::uint64_t seen);
+  void claim_items(std::uint32_t epoch, int thread);
+  // One item of a share: its first, or its last; false: it has none left for this job.
+  bool claim_one(std::uint32_t epoch, int share, bool first, int thread);
+  // The next epoch after `seen`; false when the pool closes.
+  bool wait_for_job(std::uint32_t& seen);
 
-  // claim_ = epoch << kItemBits | items not yet claimed. An epoch without items left can't be claimed from, so a worker
-  // that comes late never touches the next job's values before they are all there.
-  static constexpr int kItemBits = 24;
-  static constexpr std::uint64_t kItemMask = (1U << kItemBits) - 1;
+  // Items [begin, end) not yet claimed, and the job they are of, in one word. A share of another job, or without items,
+  // can't be claimed from, so a worker that comes late never touches the next job's values before they are all there.
+  struct alignas(64) Share {
+    std::atomic<std::uint64_t> word{0};  // epoch << 32 | begin << 16 | end
+  };
+  static constexpr int kMostItems = 0xffff;
 
-  alignas(64) std::atomic<std::uint64_t> claim_{0};
-  alignas(64) std::atomic<int> num_left_{0};  // items not finished
-  alignas(64) std::atomic<int> num_items_{0};
-  std::atomic<void*> context_{nullptr};
+  std::vector<Share> shares_;                         // [num_threads]
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};  // published last
+  alignas(64) std::atomic<int> num_left_{0};          // items not finished
+  alignas(64) std::atomic<void*> context_{nullptr};
   std::atomic<Function> function_{nullptr};
   alignas(64) std::atomic<std::uint32_t> wake_{0};
   std::atomic<int> num_asleep_{0};
