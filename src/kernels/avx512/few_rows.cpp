@@ -14,9 +14,17 @@ constexpr int kTileRows = 6;
 constexpr int kTileRowsTwoPlanes = 4;
 constexpr int kPrefetchBytes = 4096;  // ahead of the codes in use
 
-inline void prefetch(const std::byte* p, int bytes) {
-  for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes + i), _MM_HINT_T0);
-}
+// What a tile fetches from memory while it computes: one that reads its panel first, the bytes ahead of its own; where a
+// panel's rows take several tiles, each an equal share of the next panel, so that memory works all the time.
+struct Ahead {
+  const std::byte* p;
+  int tiles;
+
+  inline __attribute__((always_inline)) void fetch(int bytes) {
+    for (int i = 0; i < bytes / tiles; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T0);
+    p += bytes / tiles;
+  }
+};
 
 template <WeightType kType, int kPlanes, int kRows>
 struct Tile {
@@ -66,14 +74,14 @@ struct Tile {
   }
 
   // The chains over blocks [begin, end) of a packed panel.
-  inline __attribute__((always_inline)) void run(const std::byte* panel, std::ptrdiff_t begin, std::ptrdiff_t end) {
+  inline __attribute__((always_inline)) void run(const std::byte* panel, Ahead ahead, std::ptrdiff_t begin, std::ptrdiff_t end) {
     constexpr int kBytes = Type::kBlockBytes / Type::kParts;
 #pragma GCC unroll 6
     for (int row = 0; row < kRows; ++row) acc[row] = _mm512_setzero_ps();
     for (std::ptrdiff_t b = begin; b < end; ++b) {
       const std::byte* packed = panel + b * Type::kBlockBytes;
       for (int part = 0; part < Type::kParts; ++part) {
-        if (first_row == 0) prefetch(packed + part * kBytes, kBytes);
+        ahead.fetch(kBytes);
         add_part(packed, part, (b * Type::kParts + part) * 32);
       }
     }
@@ -81,23 +89,23 @@ struct Tile {
 };
 
 template <WeightType kType, int kPlanes, int kRows>
-void tile(const std::byte* packed, const QuantizedRows& x, std::ptrdiff_t first_row, float* out,
+void tile(const std::byte* packed, Ahead ahead, const QuantizedRows& x, std::ptrdiff_t first_row, float* out,
           std::ptrdiff_t out_stride) {
   Tile<kType, kPlanes, kRows> sum = {x, first_row, {}};
 #ifdef COUPLET_SPLIT_K  // against the contract, to see the tests fail
   const std::ptrdiff_t blocks = x.cols / (32 * Unpack<kType>::kParts), half = x.num_rows > 1 ? blocks / 2 : 0;
   Tile<kType, kPlanes, kRows> first = sum;
-  first.run(packed, 0, half);
-  sum.run(packed, half, blocks);
+  first.run(packed, ahead, 0, half);
+  sum.run(packed, ahead, half, blocks);
   for (int row = 0; row < kRows && half > 0; ++row) sum.acc[row] = _mm512_add_ps(first.acc[row], sum.acc[row]);
 #else
-  sum.run(packed, 0, x.cols / (32 * Unpack<kType>::kParts));
+  sum.run(packed, ahead, 0, x.cols / (32 * Unpack<kType>::kParts));
 #endif
 #pragma GCC unroll 6
   for (int row = 0; row < kRows; ++row) _mm512_storeu_ps(out + (first_row + row) * out_stride, sum.acc[row]);
 }
 
-using TileFunction = void (*)(const std::byte*, const QuantizedRows&, std::ptrdiff_t, float*, std::ptrdiff_t);
+using TileFunction = void (*)(const std::byte*, Ahead, const QuantizedRows&, std::ptrdiff_t, float*, std::ptrdiff_t);
 template <WeightType kType>
 constexpr TileFunction kTiles[2][kTileRows] = {
     {tile<kType, 1, 1>, tile<kType, 1, 2>, tile<kType, 1, 3>, tile<kType, 1, 4>, tile<kType, 1, 5>, tile<kType, 1, 6>},
@@ -109,10 +117,11 @@ void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, co
   const int most = x.lo ? kTileRowsTwoPlanes : kTileRows;
   for (std::ptrdiff_t p = first_panel; p < first_panel + num_panels; ++p) {
     const std::byte* panel = weights.panels + static_cast<std::size_t>(p) * weights.panel_bytes;
-    for (int row = 0; row < x.num_rows;) {
-      const int left = x.num_rows - row, tiles = (left + most - 1) / most;
-      const int rows = (left + tiles - 1) / tiles;
-      kTiles<kType>[x.lo ? 1 : 0][rows - 1](panel, x, row, out + p * kPanelRows, out_stride);
+    const int tiles = (x.num_rows + most - 1) / most;
+    for (int i = 0, row = 0; i < tiles; ++i) {
+      const int rows = (x.num_rows - row + tiles - i - 1) / (tiles - i);
+      const Ahead ahead = {tiles == 1 ? panel + kPrefetchBytes : panel + weights.panel_bytes * (tiles + i) / tiles, tiles};
+      kTiles<kType>[x.lo ? 1 : 0][rows - 1](panel, ahead, x, row, out + p * kPanelRows, out_stride);
       row += rows;
     }
   }
