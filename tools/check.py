@@ -35,7 +35,7 @@ class Break(NamedTuple):
 STEPS = {"base": 0, "include": 0, "kernels": 1, "formats": 1, "text": 2, "cache": 2, "model": 3, "engine": 4}
 APPS_SEE = {"base", "include"}  # apps and python
 EVERYBODY_SEES = {"include/couplet/error.h"}  # docs/adr/0005
-ISA_FOLDERS = ("avx2", "avx512", "amx")
+ISA_FOLDERS = ("avx2", "avx2_vnni", "avx512", "amx")
 
 CPP = (".cpp", ".h", ".hpp", ".inl")
 SIZED = CPP + (".S", ".py", ".rs", ".sh", ".js", ".ts", ".cmake")

@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,13 @@ std::uint64_t saved_registers() {  // XCR0: the register files that the system s
   return (static_cast<std::uint64_t>(high) << 32) | low;
 }
 
+// Linux lends the tiles, whose state is large, to a process that asks; once is enough, for all its threads. A kernel that
+// does not know the call or will not lend them is a machine without tiles.
+bool tiles_granted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 CpuFeatures detect() {
   CpuFeatures found;
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -35,7 +43,7 @@ CpuFeatures detect() {
   constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
   found.avx512 = found.avx2 && zmm && (b & kAvx512) == kAvx512 && (c & bit_AVX512VNNI);
   constexpr unsigned kAmx = (1U << 24) | (1U << 25);  // AMX-TILE, AMX-INT8
-  found.amx_int8 = found.avx512 && tiles && (d & kAmx) == kAmx;
+  found.amx_int8 = found.avx512 && tiles && (d & kAmx) == kAmx && tiles_granted();
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) found.avx_vnni = found.avx2 && (a & (1U << 4));
   return found;
 }

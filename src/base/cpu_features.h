@@ -8,8 +8,8 @@ namespace couplet {
 struct CpuFeatures {
   bool avx2 = false;    // with FMA and F16C, and the system saves the registers
   bool avx512 = false;  // F, BW, VL, DQ and VNNI
-  bool avx_vnni = false;
-  bool amx_int8 = false;
+  bool avx_vnni = false;  // with avx2
+  bool amx_int8 = false;  // with avx512, and the system lets this process use the tiles
 };
 const CpuFeatures& cpu_features();
 std::string cpu_name();

@@ -15,6 +15,7 @@ namespace {
 TEST(CpuFeatures, EachLevelIncludesTheOneBelow) {
   const CpuFeatures& found = cpu_features();
   EXPECT_TRUE(!found.avx512 || found.avx2);
+  EXPECT_TRUE(!found.avx_vnni || found.avx2);
   EXPECT_TRUE(!found.amx_int8 || found.avx512);
   EXPECT_FALSE(cpu_name().empty());
 }

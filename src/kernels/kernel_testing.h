@@ -1,6 +1,6 @@
 #pragma once
-// What every kernel test needs: the levels that this machine runs, reproducible random numbers, aligned buffers and a
-// comparison of bits. Levels are compared with `reference` by their bits, without tolerance.
+// What every test needs that runs kernels: the levels that this machine runs, reproducible random numbers, aligned buffers
+// and a comparison of bits. Levels are compared with `reference` by their bits, without tolerance.
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,13 @@ const KernelTable& table();
 namespace avx2 {
 const KernelTable& table();
 }
+namespace avx2_vnni {
+const KernelTable& table();
+}
 namespace avx512 {
+const KernelTable& table();
+}
+namespace amx {
 const KernelTable& table();
 }
 

@@ -1,5 +1,6 @@
 // Rules 4 and 5: what the reference level's products mean, and that every level, tile and split gives its bits.
 
+#include "kernels/stand_ins_testing.h"
 #include "kernels/weights_testing.h"
 
 namespace couplet::kernels::testing {
@@ -42,7 +43,7 @@ class ProductTest : public ::testing::TestWithParam<WeightType> {
     for (const auto& [first, count] : std::initializer_list<std::pair<int, int>>{{0, panels}, {panels - 1, 1}, {1, 2}}) {
       if (first < 0 || first + count > panels) continue;
       const Product expected(reference_level(), weights, first, count, x.view, false);
-      for (const KernelTable* level : all_levels()) {
+      for (const KernelTable* level : levels_and_stand_ins()) {
         SCOPED_TRACE(shape(*level, x.view.num_rows, weights, two_planes) + ", panels from " + std::to_string(first));
         const Product got(*level, weights, first, count, x.view, false);
         ASSERT_TRUE(same_bits(got.out.data(), expected.out.data(), got.out.size()));
@@ -56,12 +57,13 @@ class ProductTest : public ::testing::TestWithParam<WeightType> {
 
 TEST_P(ProductTest, EveryLevelGivesTheBitsOfTheReference) {
   Random random(11);
-  for (const int blocks : {1, 2, 3, 7}) {
+  for (const int blocks : {1, 2, 3, 7, 16, 35}) {
+    if (blocks > 7 && block_values(GetParam()) > 32) continue;
     for (const int outputs : {16, 40, 80}) {
       const FileMatrix file = random_weights(GetParam(), outputs, blocks * block_values(GetParam()), random);
       const Packed packed(reference_level(), file);
       for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 25, 26, 30, 31, 64}) {
-        if (rows > 13 && blocks != 3) continue;
+        if ((rows > 13 && blocks != 3) || (rows < 11 && blocks > 7)) continue;
         for (const bool two_planes : {false, true}) {
           Activations x(rows, file.cols, two_planes);
           fill_activations(x, random, 2);
@@ -71,6 +73,12 @@ TEST_P(ProductTest, EveryLevelGivesTheBitsOfTheReference) {
       }
     }
   }
+}
+
+TEST(StandInTest, StandInsAreAmongTheLevels) {
+  if (stand_ins().empty()) GTEST_SKIP() << "without AVX-512 VNNI avx2_vnni and amx are not proved here";
+  EXPECT_STREQ(levels_and_stand_ins()[0]->name, "avx2_vnni_evex");
+  EXPECT_STREQ(levels_and_stand_ins()[1]->name, "amx_emulated");
 }
 
 TEST_P(ProductTest, EveryLevelGivesTheBitsOfTheReferenceAtTheEdges) {
@@ -108,7 +116,7 @@ TEST_P(ProductTest, OneRowIsManyRows) {
     for (const int rows : {2, 9, 37}) {
       Activations x(rows, file.cols, two_planes);
       fill_activations(x, random, 1);
-      for (const KernelTable* level : all_levels()) {
+      for (const KernelTable* level : levels_and_stand_ins()) {
         const Product many(*level, packed.view, 0, 3, x.view, false);
         for (int row = 0; row < rows; ++row) {
           const Product one(*level, packed.view, 0, 3, x.row(row), true);

@@ -19,7 +19,10 @@ struct Level {
 };
 
 constexpr Level kLevels[] = {  // best first
+    {amx::table, "amx", "AVX-512 VNNI, AMX-TILE and AMX-INT8, and tiles lent by the system",
+     [](const CpuFeatures& cpu) { return cpu.amx_int8; }},
     {avx512::table, "avx512", "AVX-512 F, BW, VL, DQ and VNNI", [](const CpuFeatures& cpu) { return cpu.avx512; }},
+    {avx2_vnni::table, "avx2_vnni", "AVX-VNNI, AVX2, FMA and F16C", [](const CpuFeatures& cpu) { return cpu.avx_vnni; }},
     {avx2::table, "avx2", "AVX2, FMA and F16C", [](const CpuFeatures& cpu) { return cpu.avx2; }},
     {reference::table, "reference", "", [](const CpuFeatures&) { return true; }},
 };
@@ -39,7 +42,7 @@ const KernelTable& select_kernels(std::string_view forced) {
                                             level.needs + ", got " + cpu_name());
   }
   throw Error(ErrorKind::usage,
-              "[kernels] level: expected avx512, avx2 or reference, got \"" + std::string(forced) + "\"");
+              "[kernels] level: expected amx, avx512, avx2_vnni, avx2 or reference, got \"" + std::string(forced) + "\"");
 }
 
 int known_levels(LevelInfo levels[8]) {

@@ -46,7 +46,7 @@ TEST(SelectTest, AnUnknownLevelIsRefusedByName) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_STREQ(error.what(), "[kernels] level: expected avx512, avx2 or reference, got \"sse9\"");
+    EXPECT_STREQ(error.what(), "[kernels] level: expected amx, avx512, avx2_vnni, avx2 or reference, got \"sse9\"");
   }
 }
 

@@ -32,10 +32,6 @@ template <WeightType kType>
 struct Unpack : PackedFormat<kType> {
   using Format = PackedFormat<kType>;
 
-  // So many vectors' 16-bit products of code pairs can be added without overflow: 8 * 2 * 15 * 127, 4 * 2 * 31 * 127,
-  // 2 * 2 * 63 * 127 and 2 * 128 * 127 are below 32768.
-  static constexpr int kGroup = kType == WeightType::q8_0 ? 1 : kType == WeightType::q6_k ? 2 : Format::kFifthBit ? 4 : 8;
-
   // Vector j of the part; signed for Q8_0, else with the offset on.
   static inline __attribute__((always_inline)) __m256i code(const std::byte* part, int j, int half) {
     if constexpr (kType == WeightType::q8_0) return load_vector(part + 64 * j + 32 * half);
@@ -50,12 +46,6 @@ struct Unpack : PackedFormat<kType> {
       return _mm256_or_si256(nibble, _mm256_and_si256(shifted_left(high, 4 - 2 * (j % 4)), _mm256_set1_epi8(48)));
     }
     return nibble;
-  }
-
-  // Sums of neighbouring products, in 16 bits.
-  static inline __attribute__((always_inline)) __m256i pairs(__m256i code, __m256i x) {
-    if constexpr (kType == WeightType::q8_0) return _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(x, code));
-    return _mm256_maddubs_epi16(code, x);
   }
 
   // The scale of sub-block `sub` of the block.
@@ -80,16 +70,17 @@ struct Unpack : PackedFormat<kType> {
     const __m256 m = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_or_si128(high, low)));
     return _mm256_xor_ps(_mm256_mul_ps(load_halves(block + 32 + 16 * half), m), _mm256_set1_ps(-0.0f));
   }
-
-  // -kOffset * (sum of a sub-block's activation codes): where its integer dot product starts. `sums` are the two sums
-  // of 16 codes of the part.
-  static inline __attribute__((always_inline)) __m256i start(const std::int16_t* sums, int sub) {
-    if constexpr (Format::kOffset == 0) return _mm256_setzero_si256();
-    constexpr int kWord = -Format::kOffset & 0xffff;
-    const int both = Format::kSubBlocks == 1 ? kWord | kWord << 16 : sub == 0 ? kWord : kWord << 16;
-    return _mm256_madd_epi16(_mm256_set1_epi32(both), broadcast_word(sums));
-  }
 };
+
+// -kOffset * (sum of a sub-block's activation codes): where its integer dot product starts. `sums` are the two sums of
+// 16 codes of the part, which has kSubBlocks sub-blocks.
+template <int kOffset, int kSubBlocks>
+inline __attribute__((always_inline)) __m256i start(const std::int16_t* sums, int sub) {
+  if constexpr (kOffset == 0) return _mm256_setzero_si256();
+  constexpr int kWord = -kOffset & 0xffff;
+  const int both = kSubBlocks == 1 ? kWord | kWord << 16 : sub == 0 ? kWord : kWord << 16;
+  return _mm256_madd_epi16(_mm256_set1_epi32(both), broadcast_word(sums));
+}
 
 }  // namespace
 }  // namespace couplet::kernels::avx2

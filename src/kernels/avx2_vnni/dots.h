@@ -1,0 +1,60 @@
+#pragma once
+// The integer dot products of level avx2_vnni: vpdpbusd adds fours of products in 32 bits, exactly. For
+// avx2/products.inl. AVX-VNNI and AVX-512 VNNI encode the same instruction in two ways; the tests compile this level a
+// second time in the other encoding, for machines with AVX-512 alone, as avx2_vnni_evex (docs/adr/0007).
+
+#include "kernels/avx2/unpack.h"
+#include "kernels/avx2_vnni/level.h"
+
+namespace couplet::kernels::COUPLET_LEVEL {
+namespace {
+
+using namespace avx2;  // NOLINT: unpack.h
+
+inline __attribute__((always_inline)) __m256i dpbusd(__m256i sum, __m256i codes, __m256i x) {
+#if defined(__AVXVNNI__)
+  return _mm256_dpbusd_avx_epi32(sum, codes, x);
+#else
+  return _mm256_dpbusd_epi32(sum, codes, x);
+#endif
+}
+
+template <WeightType kType>
+struct Dots : Unpack<kType> {
+  using Format = PackedFormat<kType>;
+
+  // With one plane and with two: 12 sums, which with 2 codes and an activation fit 16 registers. Q6_K converts its sums
+  // twice as often and would spill them.
+  static constexpr int kTileRows[] = {kType == WeightType::q6_k ? 4 : 6, kType == WeightType::q6_k ? 2 : 3};
+  // Q8_0's signed codes become unsigned here.
+  static constexpr int kOffset = kType == WeightType::q8_0 ? 128 : Format::kOffset;
+
+  static inline __attribute__((always_inline)) __m256i code(const std::byte* part, int j, int half) {
+    const __m256i code = Unpack<kType>::code(part, j, half);
+    return kType == WeightType::q8_0 ? _mm256_xor_si256(code, _mm256_set1_epi8(-128)) : code;
+  }
+
+  // dots += codes of a sub-block's vectors first, first + 1, ... times the activations from k on.
+  template <class Part, class Rows, int kRows, int kPlanes>
+  static inline __attribute__((always_inline)) void add(const Part& part, int first, const Rows& rows, std::ptrdiff_t k,
+                                                        __m256i (&dots)[kRows][kPlanes][2]) {
+#pragma GCC unroll 8
+    for (int j = first; j < first + Format::kSubBlockVectors; ++j) {
+      const __m256i codes[2] = {part.code(j, 0), part.code(j, 1)};
+#pragma GCC unroll 6
+      for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+        for (int plane = 0; plane < kPlanes; ++plane) {
+          const __m256i x = broadcast_word(rows.codes(row, plane, k + 4 * j));
+#pragma GCC unroll 2
+          for (int half = 0; half < 2; ++half) {
+            dots[row][plane][half] = dpbusd(dots[row][plane][half], codes[half], x);
+          }
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace couplet::kernels::COUPLET_LEVEL
