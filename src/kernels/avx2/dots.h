@@ -17,7 +17,7 @@ struct Dots : Unpack<kType> {
   using Format = PackedFormat<kType>;
 
   // With one plane and with two: 8 sums in 16 bits, which with 2 codes and an activation fit 16 registers.
-  static constexpr int kTileRows[] = {4, 2};
+  static constexpr int kTileRows[2] = {4, 2};
   // So many vectors' 16-bit products of code pairs can be added without overflow: 8 * 2 * 15 * 127, 4 * 2 * 31 * 127,
   // 2 * 2 * 63 * 127 and 2 * 128 * 127 are below 32768.
   static constexpr int kGroup = kType == WeightType::q8_0 ? 1 : kType == WeightType::q6_k ? 2 : Format::kFifthBit ? 4 : 8;

@@ -25,7 +25,7 @@ struct Dots : Unpack<kType> {
 
   // With one plane and with two: 12 sums, which with 2 codes and an activation fit 16 registers. Q6_K converts its sums
   // twice as often and would spill them.
-  static constexpr int kTileRows[] = {kType == WeightType::q6_k ? 4 : 6, kType == WeightType::q6_k ? 2 : 3};
+  static constexpr int kTileRows[2] = {kType == WeightType::q6_k ? 4 : 6, kType == WeightType::q6_k ? 2 : 3};
   // Q8_0's signed codes become unsigned here.
   static constexpr int kOffset = kType == WeightType::q8_0 ? 128 : Format::kOffset;
 
