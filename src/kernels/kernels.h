@@ -1,6 +1,6 @@
 #pragma once
 // Numbers -> numbers: every arithmetic step of the model as one table of functions, one table a level (reference, avx2,
-// avx512). `reference/` is plain scalar C++ and the meaning of every kernel; every level gives the same bits
+// avx2_vnni, avx512, amx). `reference/` is plain scalar C++ and the meaning of every kernel; every level gives the same bits
 // (docs/numerics.md). A kernel knows no threads, memory, strings or errors: shapes were checked in model/ops.cpp.
 
 #include <cstddef>

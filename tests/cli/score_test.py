@@ -77,7 +77,7 @@ class Score(Case):
         for name, lines in LINES.items():
             expected = [a["hash"] for a in self.score(name, lines[:2])]
             seen = set()
-            for level in ("reference", "avx2", "avx512"):
+            for level in ("reference", "avx2", "avx2_vnni", "avx512", "amx"):
                 line = as_lines(lines[:2])
                 process = subprocess.run([PROGRAM, "score", name, "--json"], input=line.encode(), capture_output=True,
                                          check=False, env=environment(COUPLET_KERNELS=level))
