@@ -25,7 +25,7 @@ namespace {
 
 using namespace couplet;
 
-constexpr int kRounds = 7;
+constexpr int kRounds = 5;
 constexpr int kChunk = 512;   // prompt rows in one step, as the engine has it
 constexpr int kSteps = 16;    // of decode, at the same position
 constexpr int kDeepest = 2048;
