@@ -3,7 +3,7 @@
 // level. What stands here is built from the level's primitives alone, so that lanes, tree and exp agree everywhere.
 // All of it has internal linkage: code compiled for one machine can't be picked by the linker for another.
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(COUPLET_LEVEL)
 #include "kernels/avx512/f32x16_zmm.h"
 #elif defined(__AVX2__)
 #include "kernels/avx2/f32x16_ymm.h"

@@ -16,11 +16,22 @@
 
 namespace couplet::kernels::testing {
 
-// Every level of this machine, reference last.
-inline std::vector<const KernelTable*> all_levels() {
+// The levels of this machine, reference last.
+inline std::vector<const KernelTable*> levels_of_this_machine() {
   const KernelTable* tables[8];
   const int count = runnable_levels(tables);
   return {tables, tables + count};
+}
+// Set by stand_ins_test.cpp, for the tests beside it: stand-ins for levels of other machines.
+inline std::vector<const KernelTable*>& stand_ins() {
+  static std::vector<const KernelTable*> tables;
+  return tables;
+}
+// Every level to compare, reference last.
+inline std::vector<const KernelTable*> all_levels() {
+  std::vector<const KernelTable*> levels = stand_ins();
+  for (const KernelTable* level : levels_of_this_machine()) levels.push_back(level);
+  return levels;
 }
 inline const KernelTable& reference_level() { return select_kernels("reference"); }
 

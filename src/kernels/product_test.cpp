@@ -1,6 +1,5 @@
 // Rules 4 and 5: what the reference level's products mean, and that every level, tile and split gives its bits.
 
-#include "kernels/stand_ins_testing.h"
 #include "kernels/weights_testing.h"
 
 namespace couplet::kernels::testing {
@@ -43,7 +42,7 @@ class ProductTest : public ::testing::TestWithParam<WeightType> {
     for (const auto& [first, count] : std::initializer_list<std::pair<int, int>>{{0, panels}, {panels - 1, 1}, {1, 2}}) {
       if (first < 0 || first + count > panels) continue;
       const Product expected(reference_level(), weights, first, count, x.view, false);
-      for (const KernelTable* level : levels_and_stand_ins()) {
+      for (const KernelTable* level : all_levels()) {
         SCOPED_TRACE(shape(*level, x.view.num_rows, weights, two_planes) + ", panels from " + std::to_string(first));
         const Product got(*level, weights, first, count, x.view, false);
         ASSERT_TRUE(same_bits(got.out.data(), expected.out.data(), got.out.size()));
@@ -73,12 +72,6 @@ TEST_P(ProductTest, EveryLevelGivesTheBitsOfTheReference) {
       }
     }
   }
-}
-
-TEST(StandInTest, StandInsAreAmongTheLevels) {
-  if (stand_ins().empty()) GTEST_SKIP() << "without AVX-512 VNNI avx2_vnni and amx are not proved here";
-  EXPECT_STREQ(levels_and_stand_ins()[0]->name, "avx2_vnni_evex");
-  EXPECT_STREQ(levels_and_stand_ins()[1]->name, "amx_emulated");
 }
 
 TEST_P(ProductTest, EveryLevelGivesTheBitsOfTheReferenceAtTheEdges) {
@@ -116,7 +109,7 @@ TEST_P(ProductTest, OneRowIsManyRows) {
     for (const int rows : {2, 9, 37}) {
       Activations x(rows, file.cols, two_planes);
       fill_activations(x, random, 1);
-      for (const KernelTable* level : levels_and_stand_ins()) {
+      for (const KernelTable* level : all_levels()) {
         const Product many(*level, packed.view, 0, 3, x.view, false);
         for (int row = 0; row < rows; ++row) {
           const Product one(*level, packed.view, 0, 3, x.row(row), true);

@@ -7,7 +7,7 @@ namespace couplet::kernels::testing {
 namespace {
 
 TEST(SelectTest, ReferenceRunsEverywhereAndComesLast) {
-  const std::vector<const KernelTable*> levels = all_levels();
+  const std::vector<const KernelTable*> levels = levels_of_this_machine();
   ASSERT_FALSE(levels.empty());
   EXPECT_STREQ(levels.back()->name, "reference");
   for (const KernelTable* level : levels) EXPECT_EQ(&select_kernels(level->name), level);
@@ -25,7 +25,7 @@ TEST(SelectTest, KnownLevelsThatRunAreTheRunnableOnes) {
     }
   }
   std::vector<std::string> runnable;
-  for (const KernelTable* level : all_levels()) runnable.push_back(level->name);
+  for (const KernelTable* level : levels_of_this_machine()) runnable.push_back(level->name);
   EXPECT_EQ(names, runnable);
 }
 
@@ -34,9 +34,9 @@ TEST(SelectTest, TheEnvironmentNamesALevelWhereNothingElseDoes) {
   const std::string saved = before ? before : "";
   ASSERT_EQ(setenv("COUPLET_KERNELS", "reference", 1), 0);
   EXPECT_STREQ(select_kernels().name, "reference");
-  EXPECT_EQ(&select_kernels(all_levels().front()->name), all_levels().front());
+  EXPECT_EQ(&select_kernels(levels_of_this_machine().front()->name), levels_of_this_machine().front());
   ASSERT_EQ(setenv("COUPLET_KERNELS", "", 1), 0);
-  EXPECT_EQ(&select_kernels(), all_levels().front());
+  EXPECT_EQ(&select_kernels(), levels_of_this_machine().front());
   before ? setenv("COUPLET_KERNELS", saved.c_str(), 1) : unsetenv("COUPLET_KERNELS");
 }
 

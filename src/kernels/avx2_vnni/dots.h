@@ -1,23 +1,14 @@
 #pragma once
 // The integer dot products of level avx2_vnni: vpdpbusd adds fours of products in 32 bits, exactly. For
-// avx2/products.inl. AVX-VNNI and AVX-512 VNNI encode the same instruction in two ways; the tests compile this level a
-// second time in the other encoding, for machines with AVX-512 alone, as avx2_vnni_evex (docs/adr/0007).
+// avx2/products.inl.
 
 #include "kernels/avx2/unpack.h"
-#include "kernels/avx2_vnni/level.h"
+#include "kernels/avx2_vnni/vnni.h"
 
 namespace couplet::kernels::COUPLET_LEVEL {
 namespace {
 
 using namespace avx2;  // NOLINT: unpack.h
-
-inline __attribute__((always_inline)) __m256i dpbusd(__m256i sum, __m256i codes, __m256i x) {
-#if defined(__AVXVNNI__)
-  return _mm256_dpbusd_avx_epi32(sum, codes, x);
-#else
-  return _mm256_dpbusd_epi32(sum, codes, x);
-#endif
-}
 
 template <WeightType kType>
 struct Dots : Unpack<kType> {
@@ -48,7 +39,7 @@ struct Dots : Unpack<kType> {
           const __m256i x = broadcast_word(rows.codes(row, plane, k + 4 * j));
 #pragma GCC unroll 2
           for (int half = 0; half < 2; ++half) {
-            dots[row][plane][half] = dpbusd(dots[row][plane][half], codes[half], x);
+            dots[row][plane][half] = vpdpbusd(dots[row][plane][half], codes[half], x);
           }
         }
       }

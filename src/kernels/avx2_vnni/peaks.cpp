@@ -1,6 +1,8 @@
 // The level's own peak: vpdpbusd for codes.
 
-#include "kernels/avx2_vnni/dots.h"
+#include <cstdint>
+
+#include "kernels/avx2_vnni/vnni.h"
 
 namespace couplet::kernels::COUPLET_LEVEL {
 
@@ -11,7 +13,7 @@ std::uint64_t int8_dots(std::uint64_t rounds, std::uint64_t* sink) {
   for (std::uint64_t round = 0; round < rounds; ++round) {
     asm volatile("" : "+x"(a), "+x"(b));  // unknown in each round: nothing can be computed ahead
 #pragma GCC unroll 16
-    for (__m256i& sum : sums) sum = dpbusd(sum, a, b);
+    for (__m256i& sum : sums) sum = vpdpbusd(sum, a, b);
   }
   for (const __m256i& sum : sums) *sink += static_cast<std::uint64_t>(_mm256_extract_epi64(sum, 0));
   return rounds * kChains * 32 * 2;

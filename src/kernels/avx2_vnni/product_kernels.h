@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/avx2_vnni/level.h"
+#include "kernels/avx2_vnni/vnni.h"
 #include "kernels/kernels.h"
 
 namespace couplet::kernels::COUPLET_LEVEL {

@@ -1,5 +1,5 @@
-#include "kernels/avx2/float_kernels.h"
 #include "kernels/avx2/product_kernels.h"
+#include "kernels/avx2_vnni/float_kernels.h"
 #include "kernels/avx2_vnni/product_kernels.h"
 #include "kernels/levels.h"
 #include "kernels/packed.h"
@@ -14,7 +14,7 @@ constexpr char kName[] = COUPLET_NAME_OF(COUPLET_LEVEL);
 
 }  // namespace
 
-using namespace avx2;  // every kernel that this level does not have itself
+using namespace avx2;  // what this level does not have itself: it quantizes and multiplies unquantized weights alike
 
 #include "kernels/table.inl"
 

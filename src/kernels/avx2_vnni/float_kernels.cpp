@@ -1,0 +1,10 @@
+#include "kernels/avx2_vnni/float_kernels.h"
+
+#include "kernels/avx2/f32x16_ymm.h"
+#include "kernels/f32x16.h"
+#include "kernels/page_layout.h"
+
+#include "kernels/float/attention.inl"
+#include "kernels/float/attention_f16.inl"
+#include "kernels/float/attention_q16.inl"
+#include "kernels/float/rows.inl"
