@@ -189,26 +189,52 @@ void tile(const QuantizedRows& x, const float* const panels[2], std::ptrdiff_t r
   }
 }
 
-// All rows over one or two panels; `out` is row 0's first output of them.
+inline void prefetch(const std::byte* p, const std::byte* end) {
+  for (; p < end; p += 64) _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+}
+
+struct Panels {  // one panel, or two that follow each other
+  const std::byte* first;
+  std::size_t bytes;  // of one
+  bool both;
+
+  const std::byte* at(int i) const { return first + (both && i == 1 ? bytes : 0); }
+  // Where part `part` begins, or the same panel of the next two.
+  template <class Type>
+  const std::byte* block(int i, std::ptrdiff_t part, std::ptrdiff_t parts) const {
+    return part < parts ? at(i) + part / Type::kParts * Type::kBlockBytes : at(i) + 2 * bytes;
+  }
+};
+
+// All rows over one or two panels; target.out is row 0's first output of them.
 template <WeightType kType>
-void two_panels(const std::byte* const packed[2], const QuantizedRows& x, float* unpacked, const Target& target) {
+void two_panels(const Panels& packed, const QuantizedRows& x, float* unpacked, const Target& target) {
   using Type = Unpack<kType>;
+  constexpr std::ptrdiff_t kChunkBytes = kChunkParts / Type::kParts * Type::kBlockBytes;
   const auto run = x.lo ? tile<kType, 2> : tile<kType, 1>;
   const float* const panels[2] = {unpacked, unpacked + kChunkParts * kPartFloats};
+  const std::ptrdiff_t parts = x.cols / 32, tiles = (x.num_rows + kTileRows - 1) / kTileRows;
   // Rows that fill no tile form one with rows of the tile before. Its accumulators stand apart: those rows' own go on.
-  const std::ptrdiff_t rest = x.num_rows % kTileRows, parts = x.cols / 32;
   alignas(64) float last[kTileRows][2 * kPanelRows];
   for (std::ptrdiff_t part = 0; part < parts; part += kChunkParts) {
     const std::ptrdiff_t count = parts - part < kChunkParts ? parts - part : kChunkParts;
+    const std::byte* next[2];
     for (int i = 0; i < 2; ++i) {
-      unpack<kType>(packed[i] + part / Type::kParts * Type::kBlockBytes, count, unpacked + i * kChunkParts * kPartFloats);
+      unpack<kType>(packed.block<Type>(i, part, parts), count, unpacked + i * kChunkParts * kPartFloats);
+      next[i] = packed.block<Type>(i, part + count, parts);
     }
-    for (std::ptrdiff_t row = 0; row < x.num_rows - rest; row += kTileRows) {
-      run(x, panels, row, part, count, {target.out + row * target.stride, target.stride, target.second});
+    for (std::ptrdiff_t i = 0; i < tiles; ++i) {
+      // Each tile fetches its share of what is unpacked next, so that memory does not rest.
+      for (const std::byte* p : next) prefetch(p + kChunkBytes * i / tiles, p + kChunkBytes * (i + 1) / tiles);
+      const std::ptrdiff_t row = i * kTileRows;
+      if (row + kTileRows <= x.num_rows) {
+        run(x, panels, row, part, count, {target.out + row * target.stride, target.stride, target.second});
+      } else {
+        run(x, panels, x.num_rows - kTileRows, part, count, {last[0], 2 * kPanelRows, target.second});
+      }
     }
-    if (rest > 0) run(x, panels, x.num_rows - kTileRows, part, count, {last[0], 2 * kPanelRows, target.second});
   }
-  for (std::ptrdiff_t row = x.num_rows - rest; row < x.num_rows; ++row) {
+  for (std::ptrdiff_t row = x.num_rows / kTileRows * kTileRows; row < x.num_rows; ++row) {
     const float* from = last[row - x.num_rows + kTileRows];
     _mm512_storeu_ps(target.out + row * target.stride, _mm512_load_ps(from));
     const __m512 second = _mm512_load_ps(from + kPanelRows);
@@ -220,13 +246,12 @@ template <WeightType kType>
 void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                 int out_stride, std::byte* scratch) {
   static constexpr TileShapes kShapes = shapes_for(Unpack<kType>::kSubBlockVectors);
-  // A thread's tiles are configured for this call alone: some hundred cycles of some hundred thousand, and no thread
-  // keeps 8 KiB of state for the system to save.
+  // A thread's tiles are configured for this call alone: some hundred cycles of tens of thousands, and no thread keeps
+  // 8 KiB of state for the system to save, nor tiles that its owner has configured for himself.
   configure(kShapes);
   for (std::ptrdiff_t p = first_panel; p < first_panel + num_panels; p += 2) {
     const bool both = first_panel + num_panels - p > 1;
-    const std::byte* first = weights.panels + static_cast<std::size_t>(p) * weights.panel_bytes;
-    const std::byte* const packed[2] = {first, both ? first + weights.panel_bytes : first};
+    const Panels packed = {weights.panels + static_cast<std::size_t>(p) * weights.panel_bytes, weights.panel_bytes, both};
     const auto second = static_cast<__mmask16>(both ? 0xffff : 0);
     two_panels<kType>(packed, x, reinterpret_cast<float*>(scratch), {out + p * kPanelRows, out_stride, second});
   }
