@@ -26,7 +26,8 @@ const CacheShape& checked(const CacheShape& shape, int num_pages) {
   check_field("head_dim", shape.head_dim, kMaxHeadDim);
   check_field("pages", num_pages, std::numeric_limits<PageId>::max());
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(shape.page_bytes(), static_cast<std::size_t>(num_pages), &bytes))
+  const std::size_t reserved = static_cast<std::size_t>(num_pages) + kernels::kSpanPages;  // the last group is whole
+  if (__builtin_mul_overflow(shape.page_bytes(), reserved, &bytes))
     throw Error(ErrorKind::resource, "[cache] pages: expected at most 2^64 bytes in all, got " +
                                          std::to_string(num_pages) + " pages of " +
                                          std::to_string(shape.page_bytes()) + " bytes");
@@ -45,10 +46,14 @@ PagePool::PagePool(const CacheShape& shape, int num_pages)
     : shape_(checked(shape, num_pages)),
       num_pages_(num_pages),
       head_bytes_(shape.head_bytes()),
-      bytes_(shape.page_bytes() * static_cast<std::size_t>(num_pages), "pages of keys and values"),
+      bytes_(shape.page_bytes() * whole_groups(num_pages), "pages of keys and values"),
       references_(static_cast<std::size_t>(num_pages), 0) {
   free_.reserve(references_.size());
   for (PageId id = num_pages - 1; id >= 0; --id) free_.push_back(id);  // the lowest is taken first
+}
+
+std::size_t PagePool::whole_groups(int num_pages) {
+  return (static_cast<std::size_t>(num_pages) + kGroupPages - 1) / kGroupPages * kGroupPages;
 }
 
 PageId PagePool::allocate() {

@@ -40,10 +40,12 @@ class PagePool {
   void release(PageId id);  // the last reference gives the page back
   int references(PageId id) const;
 
-  // 64-byte aligned; layout [layer][page][kv_head][head_bytes].
+  // 64-byte aligned; layout [group][layer][page of the group][kv_head][head_bytes]: a span's pages, which are mostly
+  // neighbours, lie together for each layer, and a short sequence touches all layers' in a few large pages of memory.
   std::byte* page(int layer, PageId id, int kv_head) const {
-    const auto page_index = static_cast<std::size_t>(layer) * static_cast<std::size_t>(num_pages_) +
-                            static_cast<std::size_t>(id);
+    const int group = id / kGroupPages, in_group = id % kGroupPages;
+    const auto page_index = (static_cast<std::size_t>(group) * static_cast<std::size_t>(shape_.num_layers) +
+                             static_cast<std::size_t>(layer)) * kGroupPages + static_cast<std::size_t>(in_group);
     return bytes_.data() + (page_index * static_cast<std::size_t>(shape_.num_kv_heads) +
                       static_cast<std::size_t>(kv_head)) * head_bytes_;
   }
@@ -54,6 +56,9 @@ class PagePool {
   int used_pages() const { return num_pages_ - free_pages(); }
 
  private:
+  static constexpr int kGroupPages = kernels::kSpanPages;
+
+  static std::size_t whole_groups(int num_pages);  // in pages
   void check_used(PageId id) const;
 
   CacheShape shape_;

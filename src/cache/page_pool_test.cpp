@@ -47,17 +47,18 @@ TEST(PagePool, FreesAtTheLastReference) {
 }
 
 TEST(PagePool, EveryHeadHasItsOwnAlignedPlace) {
-  PagePool pool(kShape, 4);
+  constexpr PageId kPages = 2 * kernels::kSpanPages;  // whole groups leave no gaps
+  PagePool pool(kShape, kPages);
   std::set<std::byte*> starts;
   for (int layer = 0; layer < 3; ++layer)
-    for (PageId id = 0; id < 4; ++id)
+    for (PageId id = 0; id < kPages; ++id)
       for (int head = 0; head < 2; ++head) {
         std::byte* place = pool.page(layer, id, head);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(place) % 64, 0U);
         place[0] = place[kShape.head_bytes() - 1] = std::byte{7};  // both ends can be written
         starts.insert(place);
       }
-  ASSERT_EQ(starts.size(), 3U * 4 * 2);
+  ASSERT_EQ(starts.size(), 3U * kPages * 2);
   EXPECT_EQ(*starts.begin(), pool.page(0, 0, 0));
   const std::byte* previous = nullptr;
   for (const std::byte* start : starts) {
@@ -66,6 +67,17 @@ TEST(PagePool, EveryHeadHasItsOwnAlignedPlace) {
     }
     previous = start;
   }
+}
+
+TEST(PagePool, NeighboursLieTogetherLayerByLayer) {
+  PagePool pool(kShape, 20);
+  const auto apart = [&](const std::byte* a, const std::byte* b) {
+    return static_cast<double>(b - a) / static_cast<double>(kShape.page_bytes());
+  };
+  EXPECT_EQ(apart(pool.page(1, 4, 0), pool.page(1, 5, 0)), 1.0 / kShape.num_layers);
+  EXPECT_EQ(apart(pool.page(0, 0, 0), pool.page(2, 15, 1)), 16 - 0.5 / kShape.num_layers);  // a group is 16 pages large
+  EXPECT_EQ(apart(pool.page(0, 0, 0), pool.page(0, 16, 0)), 16);
+  *(pool.page(2, 19, 1) + kShape.head_bytes() - 1) = std::byte{1};  // a last group that is not full has its room too
 }
 
 TEST(PagePool, ReservesFarMoreThanItTouches) {
