@@ -57,6 +57,14 @@ fs::path models_folder() {
   throw Error(ErrorKind::not_found, "[model] no folder for models: set COUPLET_MODELS or HOME");
 }
 
+fs::path packed_folder() try {
+  const char* folder = std::getenv("COUPLET_PACKED");
+  if (folder == nullptr || *folder == '\0') return models_folder() / "packed";
+  return std::string_view(folder) == "off" ? "" : folder;
+} catch (const Error&) {
+  return {};
+}
+
 fs::path resolve_model(const std::string& name_or_path) {
   std::error_code ignored;
   if (find_in_catalogue(name_or_path)) {

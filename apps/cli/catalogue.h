@@ -36,6 +36,10 @@ std::string catalogue_names();                                   // "smollm2, ge
 // $COUPLET_MODELS, else ~/.cache/couplet.
 std::filesystem::path models_folder();
 
+// Where packed copies of large weights are kept: $COUPLET_PACKED, else "packed" in the models folder. Empty: none are,
+// as COUPLET_PACKED=off says, or because there is no models folder.
+std::filesystem::path packed_folder();
+
 // A path that exists as it stands, or the catalogue's file of that name; throws Error{not_found} that says how to
 // get it. A catalogue name wins over a file of the same name here: write ./smollm2 for that.
 std::filesystem::path resolve_model(const std::string& name_or_path);

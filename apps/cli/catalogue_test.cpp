@@ -64,6 +64,18 @@ TEST_F(Catalogue, TheFolderDefaultsToTheHomeCache) {
   EXPECT_EQ(models_folder(), fs::path(std::getenv("HOME")) / ".cache/couplet");
 }
 
+TEST_F(Catalogue, PackedCopiesAreKeptThereUnlessTheUserSaysOtherwise) {
+  const char* const given = std::getenv("COUPLET_PACKED");
+  const std::string before = given == nullptr ? "" : given;
+  setenv("COUPLET_PACKED", "", 1);
+  EXPECT_EQ(packed_folder(), folder_ / "packed");
+  setenv("COUPLET_PACKED", "/elsewhere", 1);
+  EXPECT_EQ(packed_folder(), "/elsewhere");
+  setenv("COUPLET_PACKED", "off", 1);
+  EXPECT_EQ(packed_folder(), "");
+  setenv("COUPLET_PACKED", before.c_str(), 1);
+}
+
 TEST(CatalogueEntries, ArePinnedAndWhole) {
   ASSERT_EQ(catalogue_names(), "smollm2, gemma3");
   for (const CatalogueEntry& entry : catalogue()) {

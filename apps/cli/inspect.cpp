@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "catalogue.h"
 #include "commands.h"
 #include "generate.h"
 #include "inspect_machine.h"
@@ -75,6 +76,12 @@ Json to_json(const Checkpoint& checkpoint, const CommonOptions& common, int cont
                     {"weights_bytes", s.weights_bytes},
                     {"cache_bytes", cache_bytes},
                     {"total_bytes", s.weights_bytes + cache_bytes}};
+  const PackedCopy copy = checkpoint.packed_copy(packed_folder().string());
+  json["packed_copy"] = {{"state", name(copy.state)}};
+  if (copy.state != PackedCopyState::none) {
+    json["packed_copy"]["path"] = copy.path;
+    json["packed_copy"]["bytes"] = copy.bytes;
+  }
   return json;
 }
 
@@ -95,6 +102,12 @@ std::string describe_tokenizer(const Tokenizer& tokenizer) {
   text += "; ends with";
   for (const TokenId id : tokenizer.end_ids()) text += " " + token(id);
   return text;
+}
+
+std::string describe(const PackedCopy& copy) {
+  if (copy.state == PackedCopyState::none) return "none is kept";
+  return fmt::format("{}, {}: {}", amount(copy.bytes),
+                     copy.state == PackedCopyState::present ? "kept" : "written at the next start", visible(copy.path));
 }
 
 void show(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
@@ -127,6 +140,7 @@ void show(const Checkpoint& checkpoint, const CommonOptions& common, int context
   const std::uint64_t cache_bytes = cache_bytes_of(checkpoint, common, context);
   row("memory", fmt::format("{} weights + {} cache for {} positions = {}", amount(s.weights_bytes),
                             amount(cache_bytes), shown(context), amount(s.weights_bytes + cache_bytes)));
+  row("packed copy", describe(checkpoint.packed_copy(packed_folder().string())));
 }
 
 }  // namespace

@@ -10,6 +10,18 @@
 
 namespace couplet::cli {
 
+namespace {
+
+void note_packed_copy(const PackedCopy& copy) {
+  if (copy.state == PackedCopyState::written)
+    note(fmt::format("kept a packed copy for the next starts, {}: {} (COUPLET_PACKED=off keeps none)", amount(copy.bytes),
+                     visible(copy.path)));
+  if (copy.state == PackedCopyState::failed)
+    note(fmt::format("weights are packed anew at each start, no copy could be kept: {}", visible(copy.problem)));
+}
+
+}  // namespace
+
 std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options) {
   if (options.quiet) set_quiet();
   return Checkpoint::open(resolve_model(options.model));
@@ -17,8 +29,11 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options) 
 
 std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint,
                                     const EngineOptions& options) {
-  std::unique_ptr<Engine> engine = Engine::load(std::move(checkpoint), options);
+  EngineOptions with_folder = options;
+  with_folder.packed_folder = packed_folder().string();
+  std::unique_ptr<Engine> engine = Engine::load(std::move(checkpoint), with_folder);
   const EngineInfo& info = engine->info();
+  note_packed_copy(info.packed_copy);
   if (info.context_lowered)
     note(fmt::format("context lowered to {} positions, the model's own is {}: that is what free memory holds",
                      grouped(static_cast<std::uint64_t>(info.context)),

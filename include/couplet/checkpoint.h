@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "couplet/chat_template.h"
+#include "couplet/packed_copy.h"
 #include "couplet/precision.h"
 #include "couplet/request.h"
 #include "couplet/tokenizer.h"
@@ -50,6 +51,8 @@ class Checkpoint {
 
   virtual const CheckpointSummary& summary() const = 0;
   virtual std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const = 0;
+  // What an engine with this EngineOptions::packed_folder would find: none, absent or present.
+  virtual PackedCopy packed_copy(const std::string& packed_folder) const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the file has none
 };

@@ -15,6 +15,7 @@
 
 #include "couplet/checkpoint.h"
 #include "couplet/error.h"
+#include "couplet/packed_copy.h"
 #include "couplet/precision.h"
 #include "couplet/request.h"
 #include "couplet/stats.h"
@@ -29,6 +30,7 @@ struct EngineOptions {
   int chunk_rows = 512;      // prompt rows run in one step, over all sequences
   int max_sequences = 16;    // running at once; more wait
   std::uint64_t cache_bytes = 0;  // of the page pool; 0: room for a few full contexts, within free memory
+  std::string packed_folder = "";  // keeps a packed copy of large weights there, for quick starts; "": keeps none
   std::string kernels = "";  // "": the best level this machine has, or COUPLET_KERNELS; else exactly this one
 };
 
@@ -42,6 +44,7 @@ struct EngineInfo {
   CacheFormat cache_format = CacheFormat::q16;
   int numerics_version = 0;
   std::uint64_t weights_bytes = 0;  // packed
+  PackedCopy packed_copy;           // on disk: mapped, written, failed or none
   std::uint64_t cache_bytes = 0;    // pages reserved, touched only when used
   double load_ms = 0;
 };

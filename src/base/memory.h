@@ -1,16 +1,21 @@
 #pragma once
-// Memory straight from the system: page-aligned, zero, touched only when used, given back on destruction.
+// Memory straight from the system: page-aligned, touched only when used, given back on destruction.
 
 #include <cstddef>
 #include <utility>
 
 namespace couplet {
 
+inline constexpr std::size_t kLargePageBytes = std::size_t{2} << 20;
+
 class MappedMemory {
  public:
   MappedMemory() = default;
-  // Reserves `bytes`; throws Error{resource} naming `what` when the system refuses. Large pages are asked for.
+  // Reserves `bytes` of zeros; throws Error{resource} naming `what` when the system refuses. Large pages are asked for.
   MappedMemory(std::size_t bytes, const char* what);
+  // The file's bytes from `offset` (a multiple of kLargePageBytes) on, never to be written; `descriptor` may close.
+  // Where the system keeps the file in large pages, it is mapped in large pages.
+  MappedMemory(int descriptor, std::size_t offset, std::size_t bytes, const char* what);
   ~MappedMemory();
   MappedMemory(MappedMemory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -82,8 +82,9 @@ EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const E
   info_.numerics_version = kernels::kNumericsVersion;
 
   threads_ = std::make_unique<ThreadPool>(info_.num_threads);
-  weights_ = model::load_weights(checkpoint_->file(), config_, *threads_, *kernels_);
+  weights_ = model::load_weights(checkpoint_->file(), config_, *threads_, *kernels_, {.folder = options.packed_folder});
   info_.weights_bytes = weights_->packed_bytes;
+  info_.packed_copy = weights_->copy;
   const std::uint64_t num_pages = std::min<std::uint64_t>(info_.cache_bytes / shape.page_bytes(), kMostPages);
   pool_ = std::make_unique<cache::PagePool>(shape, static_cast<int>(num_pages));
   tree_ = std::make_unique<cache::PrefixTree>(*pool_);

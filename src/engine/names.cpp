@@ -20,6 +20,18 @@ const char* name(Stage stage) { return stage == Stage::prefill ? "prefill" : "de
 
 const char* name(Precision precision) { return precision == Precision::fast ? "fast" : "fine"; }
 
+const char* name(PackedCopyState state) {
+  switch (state) {
+    case PackedCopyState::none: return "none";
+    case PackedCopyState::absent: return "absent";
+    case PackedCopyState::present: return "present";
+    case PackedCopyState::mapped: return "mapped";
+    case PackedCopyState::written: return "written";
+    case PackedCopyState::failed: return "failed";
+  }
+  return "?";
+}
+
 const char* name(CacheFormat format) { return format == CacheFormat::q16 ? "q16" : "f16"; }
 
 }  // namespace couplet

@@ -17,6 +17,14 @@ TEST(Names, EveryReasonHasItsOwn) {
   EXPECT_STREQ(name(StopReason::max_tokens), "max_tokens");
 }
 
+TEST(Names, EveryStateOfACopyHasItsOwn) {
+  std::set<std::string> names;
+  const int last = static_cast<int>(PackedCopyState::failed);
+  for (int state = 0; state <= last; ++state) names.insert(name(static_cast<PackedCopyState>(state)));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(last) + 1);
+  EXPECT_FALSE(names.contains("?"));
+}
+
 TEST(Names, StagesAndPrecisions) {
   EXPECT_STREQ(name(Stage::prefill), "prefill");
   EXPECT_STREQ(name(Stage::decode), "decode");

@@ -9,6 +9,7 @@
 #include "engine/request_check.h"
 #include "model/families/family.h"
 #include "model/forward.h"
+#include "model/weights.h"
 #include "text/load.h"
 
 namespace couplet {
@@ -85,6 +86,10 @@ OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file)
 
 std::uint64_t OpenCheckpoint::cache_bytes_per_position(CacheFormat format, Precision precision) const {
   return model::cache_shape(config_, page_format(format, precision)).page_bytes() / kernels::kPagePositions;
+}
+
+PackedCopy OpenCheckpoint::packed_copy(const std::string& packed_folder) const {
+  return model::find_packed_copy(*file_, config_, {.folder = packed_folder});
 }
 
 }  // namespace engine

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/mapped_file.h"
 #include "formats/quant_types.h"
 
 namespace couplet::formats {
@@ -32,6 +33,13 @@ struct Tensor {
 
   std::uint64_t row_length() const { return dims[0]; }
   std::uint64_t num_rows() const { return dims[1] * dims[2] * dims[3]; }
+};
+
+// One file of a checkpoint; a split one has several.
+struct FilePart {
+  FileStamp stamp;
+  std::span<const std::byte> bytes;
+  std::span<const std::byte> headers;  // of it: all that stands before the tensor data
 };
 
 class CheckpointFile {
@@ -59,9 +67,10 @@ class CheckpointFile {
 
   virtual std::string_view format() const = 0;  // "GGUF v3"
   virtual std::uint64_t file_bytes() const = 0;
-  // Asks the system to read the tensor data ahead / to drop the resident pages of a tensor that was copied.
-  virtual void read_ahead() const = 0;
-  virtual void drop(const Tensor& tensor) const = 0;
+  virtual std::span<const FilePart> parts() const = 0;  // none where the caller owns the bytes
+  // Asks the system to read tensor bytes ahead / to drop the resident pages of those that were copied.
+  virtual void read_ahead(std::span<const std::byte> bytes) const = 0;
+  virtual void drop(std::span<const std::byte> bytes) const = 0;
 };
 
 }  // namespace couplet::formats

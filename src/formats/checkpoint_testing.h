@@ -49,9 +49,9 @@ inline std::uint64_t touch_everything(const CheckpointFile& file) {
     sum += std::to_integer<std::uint64_t>(tensor.bytes.front()) +
            std::to_integer<std::uint64_t>(tensor.bytes.back());
     sum += file.find(tensor.name) == &tensor;
-    file.drop(tensor);
+    file.read_ahead(tensor.bytes);
+    file.drop(tensor.bytes);
   }
-  file.read_ahead();
   return sum;
 }
 

@@ -60,9 +60,7 @@ GgufFile::GgufFile(const std::filesystem::path& path) {
   if (num_parts > 1) {
     join_parts(path, num_parts);
   } else {
-    file_bytes_ = file.bytes().size();
-    files_.push_back(std::move(file));
-    add_part(std::move(part));
+    add_file(std::move(file), std::move(part));
   }
   finish();
 }
@@ -89,9 +87,7 @@ void GgufFile::join_parts(const std::filesystem::path& path, std::uint64_t num_p
     const auto part_path = split_path(*name, number);
     MappedFile file(part_path);
     GgufPart part = read_numbered_part(file.bytes(), number, num_parts, part_path);
-    file_bytes_ += file.bytes().size();
-    files_.push_back(std::move(file));
-    add_part(std::move(part));
+    add_file(std::move(file), std::move(part));
   }
   const auto num_tensors = metadata_.get_uint("split.tensors.count");
   if (num_tensors != tensors_.size()) {
@@ -101,12 +97,19 @@ void GgufFile::join_parts(const std::filesystem::path& path, std::uint64_t num_p
   }
 }
 
+void GgufFile::add_file(MappedFile file, GgufPart part) {
+  const std::size_t header_bytes = file.bytes().size() - part.data.size();
+  file_bytes_ += file.bytes().size();
+  parts_.push_back({file.stamp(), file.bytes(), file.bytes().first(header_bytes)});
+  files_.push_back(std::move(file));
+  add_part(std::move(part));
+}
+
 void GgufFile::add_part(GgufPart part) {
-  if (data_.empty()) {
+  if (version_ == 0) {
     version_ = part.version;
     metadata_ = std::move(part.metadata);
   }
-  data_.push_back(part.data);
   tensors_.insert(tensors_.end(), part.tensors.begin(), part.tensors.end());
 }
 
@@ -126,14 +129,14 @@ const Tensor* GgufFile::find(std::string_view name) const {
   return position ? &tensors_[*position] : nullptr;
 }
 
-void GgufFile::read_ahead() const {
+void GgufFile::read_ahead(std::span<const std::byte> bytes) const {
   if (files_.empty()) return;  // the caller's memory is no mapping of ours
-  for (const auto data : data_) formats::read_ahead(data);
+  formats::read_ahead(bytes);
 }
 
-void GgufFile::drop(const Tensor& tensor) const {
+void GgufFile::drop(std::span<const std::byte> bytes) const {
   if (files_.empty()) return;  // dropping pages that no file backs would lose the caller's bytes
-  formats::drop_pages(tensor.bytes);
+  formats::drop_pages(bytes);
 }
 
 std::unique_ptr<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path) {

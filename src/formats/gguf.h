@@ -46,16 +46,18 @@ class GgufFile : public CheckpointFile {
   const Tensor* find(std::string_view name) const override;
   std::string_view format() const override { return version_ == 2 ? "GGUF v2" : "GGUF v3"; }
   std::uint64_t file_bytes() const override { return file_bytes_; }
-  void read_ahead() const override;
-  void drop(const Tensor& tensor) const override;
+  std::span<const FilePart> parts() const override { return parts_; }
+  void read_ahead(std::span<const std::byte> bytes) const override;
+  void drop(std::span<const std::byte> bytes) const override;
 
  private:
+  void add_file(MappedFile file, GgufPart part);
   void add_part(GgufPart part);
   void join_parts(const std::filesystem::path& path, std::uint64_t num_parts);
   void finish();
 
   std::vector<MappedFile> files_;                 // empty where the caller owns the bytes
-  std::vector<std::span<const std::byte>> data_;  // each part's tensor data
+  std::vector<FilePart> parts_;                   // of those files
   GgufMetadata metadata_;                         // the first part's, which is the whole model's
   std::vector<Tensor> tensors_;
   NameIndex index_;

@@ -222,8 +222,8 @@ TEST(Gguf, DroppingATensorOfTheCallersMemoryLosesNothing) {
   std::vector<float> values(8'192, 3.f);
   const auto bytes = tiny().add_tensor("t", {8'192}, values).build();
   const auto file = CheckpointFile::parse(bytes);
-  file->drop(*file->find("t"));
-  file->read_ahead();
+  file->drop(file->find("t")->bytes);
+  file->read_ahead(file->find("t")->bytes);
   EXPECT_EQ(std::memcmp(file->find("t")->bytes.data(), values.data(), values.size() * sizeof(float)), 0);
 }
 
@@ -256,9 +256,9 @@ TEST_F(GgufFiles, AFileIsReadAndDroppedPagesComeBack) {
   const std::vector<float> values(4'000, 1.5f);
   tiny().add_tensor("a", {4'000}, values).add_tensor("b", {4'000}, values).write(path("m.gguf"));
   const auto file = CheckpointFile::open(path("m.gguf"));
-  file->read_ahead();
   for (const Tensor& tensor : file->tensors()) {
-    file->drop(tensor);
+    file->read_ahead(tensor.bytes);
+    file->drop(tensor.bytes);
     EXPECT_EQ(std::memcmp(tensor.bytes.data(), values.data(), tensor.bytes.size()), 0);
   }
   EXPECT_EQ(file->file_bytes(), fs::file_size(path("m.gguf")));

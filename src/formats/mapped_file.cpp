@@ -39,6 +39,18 @@ struct Descriptor {
        missing ? "there is none" : "got \"" + std::generic_category().message(code) + "\"");
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  constexpr std::int64_t kPerSecond = 1'000'000'000;
+  return std::int64_t{time.tv_sec} * kPerSecond + time.tv_nsec;
+}
+
+FileStamp stamp_from(const std::filesystem::path& path, const struct stat& status) {
+  std::error_code ignored;  // a file without a canonical path has its own
+  const std::filesystem::path canonical = std::filesystem::canonical(path, ignored);
+  return {(ignored ? path : canonical).string(), static_cast<std::uint64_t>(status.st_size),
+          nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
 void advise(std::span<const std::byte> mapped, int advice) {
   if (mapped.empty()) return;
   const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -51,6 +63,12 @@ void advise(std::span<const std::byte> mapped, int advice) {
 
 }  // namespace
 
+std::optional<FileStamp> stamp_of(const std::filesystem::path& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return stamp_from(path, status);
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) {
   if (path.native().find('\0') != std::string::npos) fail(ErrorKind::not_found, path, "the name holds a NUL");
   // Without O_NONBLOCK the open of a FIFO would wait for a writer.
@@ -59,17 +77,21 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   if (file.number < 0 || ::fstat(file.number, &status) != 0) fail_with_errno(path);
   if (S_ISDIR(status.st_mode)) fail(ErrorKind::io, path, "got a directory");
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::io, path, "got a pipe or device");
+  stamp_ = stamp_from(path, status);
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;  // mmap refuses to map nothing
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
   if (address == MAP_FAILED) fail_with_errno(path);
   bytes_ = {static_cast<const std::byte*>(address), size};
+  advise(bytes_, MADV_NOHUGEPAGE);  // a few rows and vectors are read for good: they shall not bring in 2 MB each
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), stamp_(std::move(other.stamp_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(stamp_, other.stamp_);
   return *this;
 }
 
@@ -77,7 +99,11 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void read_ahead(std::span<const std::byte> mapped) { advise(mapped, MADV_WILLNEED); }
+void read_ahead(std::span<const std::byte> mapped) {
+  constexpr std::size_t kMostBytes = 128 << 10;  // the system takes no more at once, and forgets the rest
+  for (; mapped.size() > kMostBytes; mapped = mapped.subspan(kMostBytes)) advise(mapped.first(kMostBytes), MADV_WILLNEED);
+  advise(mapped, MADV_WILLNEED);
+}
 void drop_pages(std::span<const std::byte> mapped) { advise(mapped, MADV_DONTNEED); }
 
 }  // namespace couplet::formats

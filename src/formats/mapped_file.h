@@ -4,10 +4,26 @@
 // mapping.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace couplet::formats {
+
+// By what a file's content is known without reading it: whoever writes to a file or puts another in its place changes
+// one of these. The time of change is the system's own and can't be set back.
+struct FileStamp {
+  std::string path;  // absolute, without links
+  std::uint64_t bytes = 0;
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
+
+  bool operator==(const FileStamp&) const = default;
+};
+// Of the file as it lies there now; nullopt: there is none that can be seen.
+std::optional<FileStamp> stamp_of(const std::filesystem::path& path);
 
 class MappedFile {
  public:
@@ -19,9 +35,11 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  const FileStamp& stamp() const { return stamp_; }  // when it was opened
 
  private:
   std::span<const std::byte> bytes_;
+  FileStamp stamp_;
 };
 
 // Advice on a range inside a mapping; only speed and memory change, never a byte.

@@ -51,6 +51,25 @@ TEST_F(MappedFileTest, HoldsTheBytes) {
   EXPECT_TRUE(MappedFile(write("none", "")).bytes().empty());
 }
 
+TEST_F(MappedFileTest, IsKnownByItsStamp) {
+  const fs::path path = write("some", "text");
+  const FileStamp stamp = MappedFile(path).stamp();
+  EXPECT_EQ(stamp.path, fs::canonical(path).string());
+  EXPECT_EQ(stamp.bytes, 4U);
+  EXPECT_EQ(stamp_of(path), stamp);
+  EXPECT_EQ(stamp_of(folder_ / "nothing"), std::nullopt);
+  fs::create_symlink(path, folder_ / "link");
+  EXPECT_EQ(stamp_of(folder_ / "link"), stamp);
+
+  const auto modified = fs::last_write_time(path);
+  write("some", "test");
+  fs::last_write_time(path, modified);  // nobody can set back when it changed
+  const auto other = stamp_of(path);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->modified_ns, stamp.modified_ns);
+  EXPECT_NE(other->changed_ns, stamp.changed_ns);
+}
+
 TEST_F(MappedFileTest, MovesWithoutUnmapping) {
   MappedFile first(write("first", "first"));
   MappedFile second(write("second", "second"));

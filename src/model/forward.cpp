@@ -6,6 +6,12 @@
 #include "model/families/family.h"
 
 namespace couplet::model {
+namespace {
+
+// Each row of the embedding that is read brings 64 KiB of the file along: in the end all of it, had it leave to stay.
+constexpr int kRowsKept = 128;
+
+}  // namespace
 
 Forward::Forward(const ModelConfig& config, const Weights& weights, const kernels::KernelTable& kernels,
                  ThreadPool& threads, const cache::PagePool& pool, const ForwardOptions& options)
@@ -35,6 +41,11 @@ void Forward::run(const Batch& batch) {
 
   ops_.begin(batch);
   ops_.embed(*weights_->embedding, ops_.activations().x);
+  rows_embedded_ += batch.num_rows();
+  if (rows_embedded_ >= kRowsKept) {
+    weights_->file->drop(weights_->embedding->bytes);
+    rows_embedded_ = 0;
+  }
   for (int layer = 0; layer < config_->num_layers; ++layer)
     config_->family->run_layer(ops_, weights_->layers[static_cast<std::size_t>(layer)], layer);
 }

@@ -46,6 +46,7 @@ class Forward {
   Rows logits_;
   Batch batch_;
   std::vector<int> logit_rows_;
+  int rows_embedded_ = 0;  // since the embedding's pages were dropped
 };
 
 // The cache that this model needs, for one page.

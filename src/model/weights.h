@@ -1,6 +1,6 @@
 #pragma once
-// The weights, ready to multiply: matrices packed into panels (kernels/packed.h) in one allocation, vectors as floats.
-// The embedding table stays in the file: a step reads a few of its rows.
+// The weights, ready to multiply: matrices packed into panels (kernels/packed.h) that lie in one stretch of memory, or of a
+// copy on disk (packed_file.h); vectors as floats. The embedding table stays in the file: a step reads a few of its rows.
 
 #include <memory>
 #include <string>
@@ -8,9 +8,12 @@
 
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "couplet/packed_copy.h"
 #include "formats/checkpoint_file.h"
 #include "kernels/kernels.h"
 #include "model/config.h"
+#include "model/packed_file.h"
+#include "model/packing.h"
 
 namespace couplet::model {
 
@@ -30,17 +33,19 @@ struct Weights {
   Vector output_norm = nullptr;
   PackedMatrix head;                          // [vocab_size, hidden_size]; the embeddings again where they are tied
   const formats::Tensor* embedding = nullptr;  // [vocab_size, hidden_size], file rows
+  const formats::CheckpointFile* file = nullptr;  // the embedding's
   std::uint64_t packed_bytes = 0;
+  PackedCopy copy;  // what became of it
 
   MappedMemory panels;
   std::vector<std::unique_ptr<float[]>> vectors;
 };
 
-// Loads a layer's tensors by the names that a family gives, checks each shape, and remembers what is to be packed.
+// Finds a layer's tensors by the names that a family gives, checks each shape, and plans what is to be packed.
 class WeightLoader {
  public:
-  WeightLoader(const formats::CheckpointFile& file, const ModelConfig& config, Weights& weights)
-      : file_(&file), config_(&config), weights_(&weights) {}
+  WeightLoader(const formats::CheckpointFile& file, const ModelConfig& config, Weights& weights, PackingPlan& plan)
+      : file_(&file), config_(&config), weights_(&weights), plan_(plan) {}
 
   const ModelConfig& config() const { return *config_; }
   // "attn_q" of layer 3 is the tensor "blk.3.attn_q.weight".
@@ -52,22 +57,25 @@ class WeightLoader {
 
   // Every tensor of the file must have been asked for: one that nothing reads would silently change the model.
   void refuse_unused() const;
-  void pack(ThreadPool& threads, const kernels::KernelTable& kernels);
 
  private:
-  struct Pending {
-    const formats::Tensor* tensor;
-    PackedMatrix* into;
-  };
-
   const formats::CheckpointFile* file_;
   const ModelConfig* config_;
   Weights* weights_;
-  std::vector<Pending> pending_;
+  PackingPlan& plan_;
   std::vector<const formats::Tensor*> used_;
 };
 
+// Whether and where a packed copy is kept.
+struct CopyOptions {
+  std::filesystem::path folder = {};  // empty: none is
+  std::uint64_t least_bytes = PackedFile::kLeastBytes;
+  std::uint64_t spare_disk_bytes = PackedFile::kSpareDiskBytes;
+};
+
 std::unique_ptr<Weights> load_weights(const formats::CheckpointFile& file, const ModelConfig& config, ThreadPool& threads,
-                                      const kernels::KernelTable& kernels);
+                                      const kernels::KernelTable& kernels, const CopyOptions& options = {});
+// What load_weights would find: none, absent or present.
+PackedCopy find_packed_copy(const formats::CheckpointFile& file, const ModelConfig& config, const CopyOptions& options);
 
 }  // namespace couplet::model

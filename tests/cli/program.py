@@ -38,7 +38,7 @@ class Result:
 
 def environment(**more):
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COUPLET_KERNELS", "COLUMNS")}
-    return {**kept, "TERM": "xterm", **more}
+    return {**kept, "TERM": "xterm", "COUPLET_PACKED": "off", **more}
 
 
 def start(arguments, **more):

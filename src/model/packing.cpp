@@ -1,0 +1,171 @@
+#include "model/packing.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/packed.h"
+
+namespace couplet::model {
+namespace {
+
+using formats::RopeOrder;
+using formats::Tensor;
+using formats::TensorType;
+using kernels::kPanelRows;
+using kernels::PackedMatrix;
+using kernels::WeightType;
+
+constexpr std::size_t kAlignment = 64;
+
+WeightType weight_type(TensorType type) {
+  switch (type) {
+    case TensorType::f32: return WeightType::f32;
+    case TensorType::f16: return WeightType::f16;
+    case TensorType::bf16: return WeightType::bf16;
+    case TensorType::q4_0: return WeightType::q4_0;
+    case TensorType::q4_1: return WeightType::q4_1;
+    case TensorType::q5_0: return WeightType::q5_0;
+    case TensorType::q5_1: return WeightType::q5_1;
+    case TensorType::q8_0: return WeightType::q8_0;
+    case TensorType::q4_k: return WeightType::q4_k;
+    case TensorType::q5_k: return WeightType::q5_k;
+    case TensorType::q6_k: return WeightType::q6_k;
+  }
+  throw Fault("tensor type without a kernel");
+}
+
+std::size_t row_bytes(const PackedMatrix& matrix) { return matrix.panel_bytes / kPanelRows; }
+
+// A panel of fixed bytes as this build packs it: a layout that changes changes them.
+std::uint64_t layout_sample(WeightType type) {
+  const int cols = 2 * kernels::block_values(type);
+  const std::size_t bytes = kernels::row_bytes(type, cols);
+  std::vector<std::byte> file(kPanelRows * bytes), panel(kPanelRows * bytes);
+  std::uint32_t state = 1;
+  for (std::byte& byte : file) byte = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24);
+  std::array<const std::byte*, kPanelRows> rows{};
+  for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = file.data() + r * bytes;
+  kernels::pack_panel_portable(type, rows.data(), cols, panel.data());
+  return XXH3_64bits(panel.data(), panel.size());
+}
+
+}  // namespace
+
+// File row that holds output `row`: where the file interleaves the halves of a head, they are put apart again.
+int PackingPlan::file_row(int row, RopeOrder order) const {
+  if (order == RopeOrder::halves) return row;
+  const int in_head = row % head_dim_, half = rope_dims_ / 2;
+  if (in_head >= rope_dims_) return row;
+  return row - in_head + 2 * (in_head % half) + in_head / half;
+}
+
+void PackingPlan::add(const Tensor& tensor, PackedMatrix& into) {
+  into.type = weight_type(tensor.type);
+  into.rows = static_cast<int>(tensor.num_rows());
+  into.cols = static_cast<int>(tensor.row_length());
+  into.panel_bytes = kernels::row_bytes(into.type, into.cols) * kPanelRows;
+  most_panel_bytes_ = std::max(most_panel_bytes_, into.panel_bytes);
+  matrices_.push_back({&tensor, &into, bytes_});
+  bytes_ = (matrices_.back().end() + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::uint64_t PackingPlan::fingerprint() const {
+  std::vector<std::uint64_t> facts;
+  for (int type = 0; type < kernels::kNumWeightTypes; ++type) facts.push_back(layout_sample(static_cast<WeightType>(type)));
+  for (int row = 0; row < head_dim_; ++row) facts.push_back(static_cast<std::uint64_t>(file_row(row, RopeOrder::pairs)));
+  for (const Matrix& matrix : matrices_) {
+    facts.push_back(XXH3_64bits(matrix.tensor->name.data(), matrix.tensor->name.size()));
+    for (const auto fact : {static_cast<std::size_t>(matrix.into->type), static_cast<std::size_t>(matrix.into->rows),
+                            static_cast<std::size_t>(matrix.into->cols), matrix.into->panel_bytes, matrix.begin,
+                            static_cast<std::size_t>(matrix.tensor->rope_order)})
+      facts.push_back(fact);
+  }
+  return XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]);
+}
+
+void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) const {
+  std::array<const std::byte*, kPanelRows> rows{};
+  for (int r = 0; r < kPanelRows; ++r) {
+    const int row = panel * kPanelRows + r;
+    if (row >= matrix.into->rows) continue;
+    const int in_file = file_row(row, matrix.tensor->rope_order);
+    rows[static_cast<std::size_t>(r)] =
+        matrix.tensor->bytes.data() + static_cast<std::size_t>(in_file) * row_bytes(*matrix.into);
+  }
+  kernels.pack_panel(matrix.into->type, rows.data(), matrix.into->cols, out);
+}
+
+// `begin` counts from the matrix's first byte; all of `out` is inside the matrix.
+void PackingPlan::pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out,
+                              const kernels::KernelTable& kernels, std::byte* scratch) const {
+  const std::size_t panel_bytes = matrix.into->panel_bytes, end = begin + out.size();
+  for (std::size_t panel = begin / panel_bytes; panel * panel_bytes < end; ++panel) {
+    const std::size_t first = panel * panel_bytes, last = first + panel_bytes;
+    const int index = static_cast<int>(panel);
+    if (first >= begin && last <= end) {
+      pack_panel(matrix, index, out.data() + (first - begin), kernels);
+      continue;
+    }
+    pack_panel(matrix, index, scratch, kernels);  // it reaches beyond `out`
+    const std::size_t from = std::max(first, begin), to = std::min(last, end);
+    std::memcpy(out.data() + (from - begin), scratch + (from - first), to - from);
+  }
+  // Packed and file bytes run along together, but for the rows of a head.
+  const std::size_t file_bytes = matrix.tensor->bytes.size();
+  const std::size_t from = std::min(begin, file_bytes), to = std::min(end, file_bytes);
+  drop_behind(matrix.tensor->bytes.subspan(from, to - from));
+}
+
+// Reading brings neighbours in, also such as were dropped already: so what stands before is dropped with it.
+void PackingPlan::drop_behind(std::span<const std::byte> read) const {
+  constexpr std::ptrdiff_t kBehindBytes = std::ptrdiff_t{8} << 20;
+  for (const formats::FilePart& part : file_->parts()) {
+    const std::byte* const begin = part.bytes.data();
+    if (read.data() < begin || read.data() >= begin + part.bytes.size()) continue;
+    const std::ptrdiff_t behind = std::min(kBehindBytes, read.data() - begin);
+    file_->drop({read.data() - behind, read.data() + read.size()});
+  }
+}
+
+// Calls body(matrix, from, to) for each matrix that has packed bytes in [begin, end), with those it has there.
+template <class Body>
+void PackingPlan::for_matrices(std::size_t begin, std::size_t end, const Body& body) const {
+  auto matrix = std::partition_point(matrices_.begin(), matrices_.end(), [&](const Matrix& m) { return m.end() <= begin; });
+  for (; matrix != matrices_.end() && matrix->begin < end; ++matrix)
+    body(*matrix, std::max(begin, matrix->begin), std::min(end, matrix->end()));
+}
+
+// The file's share of the packed bytes [begin, end).
+void PackingPlan::read_ahead(std::size_t begin, std::size_t end) const {
+  for_matrices(begin, end, [&](const Matrix& matrix, std::size_t from, std::size_t to) {
+    const std::size_t file_bytes = matrix.tensor->bytes.size(), first = std::min(from - matrix.begin, file_bytes);
+    file_->read_ahead(matrix.tensor->bytes.subspan(first, std::min(to - matrix.begin, file_bytes) - first));
+  });
+}
+
+void PackingPlan::pack(std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels,
+                       std::byte* scratch) const {
+  constexpr std::size_t kAheadBytes = std::size_t{64} << 20;
+  const std::size_t end = begin + out.size();
+  read_ahead(begin == 0 ? 0 : begin + kAheadBytes, end + kAheadBytes);
+  std::size_t at = begin;
+  const auto fill_gap = [&](std::size_t to) {
+    if (to > at) std::memset(out.data() + (at - begin), 0, to - at);
+  };
+  for_matrices(begin, end, [&](const Matrix& matrix, std::size_t from, std::size_t to) {
+    fill_gap(from);
+    pack_matrix(matrix, from - matrix.begin, out.subspan(from - begin, to - from), kernels, scratch);
+    at = to;
+  });
+  fill_gap(end);
+}
+
+void PackingPlan::place(const std::byte* packed) const {
+  for (const Matrix& matrix : matrices_) matrix.into->panels = packed + matrix.begin;
+}
+
+}  // namespace couplet::model

@@ -1,0 +1,58 @@
+#pragma once
+// Which bytes a checkpoint's matrices become when they are packed (kernels/packed.h), one matrix behind the other, each
+// at a multiple of 64. Any stretch of those bytes can be made by itself, so that threads, and a file that is written
+// in pieces, may take them as they like.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/checkpoint_file.h"
+#include "kernels/kernels.h"
+#include "model/config.h"
+
+namespace couplet::model {
+
+class PackingPlan {
+ public:
+  PackingPlan(const formats::CheckpointFile& file, const ModelConfig& config)
+      : file_(&file), head_dim_(config.head_dim), rope_dims_(config.rope_dims) {}
+
+  // `tensor`'s matrix comes next; `into` gets its type and sizes now and its panels in place().
+  void add(const formats::Tensor& tensor, kernels::PackedMatrix& into);
+  std::uint64_t bytes() const { return bytes_; }
+  // Of all that decides the packed bytes but for the tensors' own: names, types, sizes, order and the layout itself.
+  std::uint64_t fingerprint() const;
+
+  // Writes the packed bytes from `begin` on into `out`, while the system reads on in the file; what was read is dropped
+  // from memory again. `scratch` has scratch_bytes() bytes of the calling thread's own.
+  void pack(std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels, std::byte* scratch) const;
+  std::size_t scratch_bytes() const { return most_panel_bytes_; }
+  // Points every matrix into the packed bytes.
+  void place(const std::byte* packed) const;
+
+ private:
+  struct Matrix {
+    const formats::Tensor* tensor;
+    kernels::PackedMatrix* into;
+    std::size_t begin;  // among the packed bytes
+
+    std::size_t end() const { return begin + static_cast<std::size_t>(into->num_panels()) * into->panel_bytes; }
+  };
+  void pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) const;
+  void pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels,
+                   std::byte* scratch) const;
+  template <class Body>
+  void for_matrices(std::size_t begin, std::size_t end, const Body& body) const;
+  void read_ahead(std::size_t begin, std::size_t end) const;
+  void drop_behind(std::span<const std::byte> read) const;
+  int file_row(int row, formats::RopeOrder order) const;
+
+  const formats::CheckpointFile* file_;
+  int head_dim_, rope_dims_;
+  std::vector<Matrix> matrices_;
+  std::uint64_t bytes_ = 0;
+  std::size_t most_panel_bytes_ = 0;
+};
+
+}  // namespace couplet::model
