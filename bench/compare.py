@@ -25,6 +25,7 @@ from engines import Couplet, EngineError, Peer
 # ik_llama.cpp over llama.cpp, by a part of the file's name: {(stage, n): multiple}; n None holds for every n.
 DERIVED = {"smollm2": {("prefill", 512): 3.9, ("prefill", 2048): 3.3, ("decode", None): 1.6},
            "gemma": {("prefill", None): 1.6, ("decode", None): 1.0}}
+BUSY_SHARE = 0.1
 IDLE_CPU_SHARE = 0.02  # a sleeping engine that uses more disturbs the one measured
 
 
@@ -40,6 +41,8 @@ def read_arguments(arguments):
     parser.add_argument("--depth", type=integers, default=[0, 512, 2048], help="positions before decode")
     parser.add_argument("--decode", type=int, default=48, help="tokens decoded")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--patience", type=float, default=0, metavar="S",
+                        help="before each measurement, wait up to S seconds for other programs to pause")
     parser.add_argument("--peers", default="", help="llama.cpp,openvino or none; default: those installed")
     parser.add_argument("--python", default=sys.executable, help="that has the peers")
     parser.add_argument("--couplet", default=engines.PROGRAM, help="the program")
@@ -87,6 +90,16 @@ class Quiet:
         self.share, self.began, self.busy = {}, time.perf_counter(), cpu_times()
         self.used = sum(child.cpu_seconds() for child in children)
 
+    @staticmethod
+    def wait(patience):
+        """Until other programs use less than BUSY_SHARE of the CPUs for a moment, but no more than `patience` seconds."""
+        end = time.perf_counter() + patience
+        while time.perf_counter() < end:
+            began, (busy, _) = time.perf_counter(), cpu_times()
+            time.sleep(0.3)
+            if cpu_times()[0] - busy < BUSY_SHARE * os.cpu_count() * (time.perf_counter() - began):
+                return
+
     def report(self, children):
         seconds = (time.perf_counter() - self.began) * os.cpu_count()
         busy, stolen = (after - before for before, after in zip(self.busy, cpu_times()))
@@ -112,11 +125,12 @@ def cpu_times():
     return (user + nice + system + irq + softirq) / hertz, steal / hertz
 
 
-def measure(children, stage, n, rounds, quiet):
+def measure(children, stage, n, rounds, quiet, patience=0):
     """{engine: [answer of each round]} and the best peaks seen between."""
     answers, peaks = {child.name: [] for child in children}, {}
     for number in range(rounds):
         for child in children[number % len(children):] + children[:number % len(children)]:
+            quiet.wait(patience)
             answers[child.name].append(quiet.watch(children, child, lambda: child.measure(stage, n)))
         if number < 3:
             seen = children[0].peaks()
@@ -132,7 +146,7 @@ def measure_all(options, peers, model, threads):
             child.measure("prefill", min(options.prefill))  # first use: memory and threads are made
         for stage, numbers in (("prefill", options.prefill), ("decode", options.depth)):
             for n in numbers:
-                answers, peaks = measure(children, stage, n, options.rounds, quiet)
+                answers, peaks = measure(children, stage, n, options.rounds, quiet, options.patience)
                 rows.append(row_of(os.path.basename(model), stage, n, answers, peaks))
         facts, disturbed = {child.name: child.facts for child in children}, quiet.report(children)
     finally:
