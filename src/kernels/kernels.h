@@ -63,6 +63,9 @@ struct AttentionSpan {
   int span_begin = 0;      // first position of the span, a multiple of 256
   // The span's pages, in order, of one layer and one key/value head; those without a visible position may be null.
   const std::byte* const* pages = nullptr;  // [16]
+  // Decode: the pages [16] of the span that is read next, null where there is none; integer kernels fetch them from
+  // memory while they compute.
+  const std::byte* const* ahead = nullptr;
 };
 
 // Running softmax of num_rows * group queries. A query that has seen no position has sum 0.

@@ -173,6 +173,12 @@ void Ops::attend_partial(int layer, const AttendItem& item, int thread) {
   fill_pages(layer, *item.sequence, item.kv_head, item.span, pages);
   kernels::AttentionSpan args = span_of(layer, item, item.span);
   args.pages = pages;
+  // The next item is this thread's, too, but for the last of its share.
+  const std::byte* ahead[kSpanPages];
+  if (const AttendItem* next = &item + 1; next < items_.data() + items_.size() && next->span >= 0) {
+    fill_pages(layer, *next->sequence, next->kv_head, next->span, ahead);
+    args.ahead = ahead;
+  }
   float* const base = partials_.data() + static_cast<std::size_t>(item.partial) * partial_floats_;
   attention_->attend_decode(args, state(base, group), scratch(thread));
 }
