@@ -17,7 +17,9 @@ void note_packed_copy(const PackedCopy& copy) {
     note(fmt::format("kept a packed copy for the next starts, {}: {} (COUPLET_PACKED=off keeps none)", amount(copy.bytes),
                      visible(copy.path)));
   if (copy.state == PackedCopyState::failed)
-    note(fmt::format("weights are packed anew at each start, no copy could be kept: {}", visible(copy.problem)));
+    note(fmt::format(
+        "weights are packed anew at each start, no copy could be kept: {} (COUPLET_PACKED names another folder, or off)",
+        visible(copy.problem)));
 }
 
 }  // namespace

@@ -108,13 +108,13 @@ class Inspect(Case):
     def test_memory_grows_with_the_context(self):
         memory = [self.done("inspect", SMOL, "--json", "--context", str(n)).json()["memory"] for n in (1000, 2000)]
         self.assertEqual(memory[1]["cache_bytes"], 2 * memory[0]["cache_bytes"])
-        # keys and values of 30 layers, 3 heads of 64, two bytes each
-        self.assertEqual(memory[0]["cache_bytes"], 1000 * 30 * 3 * 64 * 2 * 2)
+        # of 30 layers and 3 heads: 64 keys of two bytes, 64 values of one, three scales
+        self.assertEqual(memory[0]["cache_bytes"], 1000 * 30 * 3 * (64 * 2 + 64 + 3 * 4))
 
     def test_the_page_for_people(self):
         for name in (SMOL, GEMMA):
             rows = self.done("inspect", name).lines()
-            for word in ("name", "file", "family", "layers", "attention", "context", "tensors", "tokenizer", "template", "sampling", "memory"):
+            for word in ("name", "file", "family", "layers", "attention", "context", "tensors", "tokenizer", "template", "sampling", "memory", "packed copy"):
                 self.assertTrue(any(row.startswith(word) for row in rows), word)
 
 
