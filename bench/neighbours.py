@@ -102,7 +102,8 @@ def rows_to_measure(cpus):
     rows = [(f"{count} busy neighbour{'s' if count > 1 else ''}", cpus, count, None, share(cpus, cpus, count))
             for count in sorted({1, cpus})]
     rows += [(f"{threads} threads", threads, 0, None, 1.0) for threads in (3, 8, 64) if threads > cpus]
-    rows += [(f"8 threads, {cpus} busy neighbours", 8, cpus, None, share(8, cpus, cpus))]
+    # An engine runs no more threads than there are CPUs.
+    rows += [(f"8 threads, {cpus} busy neighbours", 8, cpus, None, share(min(8, cpus), cpus, cpus))]
     return rows + [("half a CPU, threads as chosen", 0, 0, 0.5, 0.5 / cpus), (f"half a CPU, {cpus} threads", cpus, 0, 0.5, 0.5 / cpus)]
 
 

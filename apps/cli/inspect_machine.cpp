@@ -77,7 +77,8 @@ Machine look(const CommonOptions& options) {
   m.online_cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   m.affinity_cpus = affinity_cpus();
   m.quota_cpus = quota_cpus();
-  m.num_threads = options.engine.num_threads > 0 ? options.engine.num_threads : usable_cpus();
+  m.num_threads = usable_cpus();
+  if (options.engine.num_threads > 0) m.num_threads = std::min(m.num_threads, options.engine.num_threads);
   m.memory_bytes =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   m.available_bytes = available_memory_bytes();

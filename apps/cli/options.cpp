@@ -160,7 +160,7 @@ void CommonOptions::add_to(CommandLine& line, bool needs_model) {
   } else {
     line.option("MODEL", "", about, [this](const std::string& text) { model = text; });
   }
-  line.integer("--threads", engine.num_threads, 1, kMaxThreads, "Threads; default: what the system allows");
+  line.integer("--threads", engine.num_threads, 1, kMaxThreads, "Threads, at most as many as the system has CPUs for us; default: so many");
   line.option("--precision", "fast|fine", "Of activations; default: fast", [this](const std::string& text) {
     if (text != "fast" && text != "fine") refuse("--precision", "fast or fine", text);
     engine.precision = text == "fine" ? Precision::fine : Precision::fast;

@@ -23,7 +23,7 @@
 namespace couplet {
 
 struct EngineOptions {
-  int num_threads = 0;       // 0: what the cgroup quota and the affinity allow
+  int num_threads = 0;       // at most what the cgroup quota and the affinity allow: more would only take turns; 0: so many
   Precision precision = Precision::fast;
   CacheFormat cache_format = CacheFormat::q16;
   int context = 0;           // positions a sequence may hold; 0: the model's, lowered to what memory allows

@@ -76,7 +76,7 @@ EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const E
   size_cache(options, config_.context_length, checkpoint_->summary().weights_bytes, shape.page_bytes(), info_);
   config_.context_length = info_.context;
   info_.kernels = kernels_->name;
-  info_.num_threads = options.num_threads != 0 ? options.num_threads : usable_cpus();
+  info_.num_threads = options.num_threads != 0 ? std::min(options.num_threads, usable_cpus()) : usable_cpus();
   info_.precision = options.precision;
   info_.cache_format = options.cache_format;
   info_.numerics_version = kernels::kNumericsVersion;

@@ -134,9 +134,11 @@ class Machine(Case):
         self.assertIsNone(facts["forced"])
 
     def test_threads_model_and_level_are_obeyed(self):
-        facts = self.done("inspect", SMOL, "--machine", "--json", "--threads", "3", COUPLET_KERNELS="reference").json()
+        facts = self.done("inspect", SMOL, "--machine", "--json", "--threads", "1", COUPLET_KERNELS="reference").json()
         self.assertEqual((facts["chosen"], facts["forced"], facts["cpus"]["threads"], facts["peaks"]["all"]["threads"]),
-                         ("reference", "reference", 3, 3))
+                         ("reference", "reference", 1, 1))
+        more = self.done("inspect", "--machine", "--json", "--threads", "999", COUPLET_KERNELS="reference").json()
+        self.assertLessEqual(more["cpus"]["threads"], more["cpus"]["affinity"])
         self.assertLess(facts["peaks"]["read_bytes"], 100e6)
 
     def test_the_page_for_people(self):
