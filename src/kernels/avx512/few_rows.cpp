@@ -120,7 +120,8 @@ void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, co
     const int tiles = (x.num_rows + most - 1) / most;
     for (int i = 0, row = 0; i < tiles; ++i) {
       const int rows = (x.num_rows - row + tiles - i - 1) / (tiles - i);
-      const Ahead ahead = {tiles == 1 ? panel + kPrefetchBytes : panel + weights.panel_bytes * (tiles + i) / tiles, tiles};
+      const std::ptrdiff_t next_panel = static_cast<std::ptrdiff_t>(weights.panel_bytes) * (tiles + i) / tiles;
+      const Ahead ahead = {panel + (tiles == 1 ? kPrefetchBytes : next_panel), tiles};
       kTiles<kType>[x.lo ? 1 : 0][rows - 1](panel, ahead, x, row, out + p * kPanelRows, out_stride);
       row += rows;
     }
