@@ -19,6 +19,7 @@ figure() { # figure NAME COMMAND...: a failure is said and the next goes on
 
 figure machine "$build/couplet" inspect --machine
 figure products "$build/bench/matmul_bench"
+figure attention "$build/bench/attention_bench"
 for model in smollm2 gemma3; do
   figure "stages-$model" "$build/couplet" bench "$model" --repeat 5
   figure "batches-$model" "$build/couplet" bench "$model" --prefill 512 --depth 0 --batch 1,8,32 --repeat 5
