@@ -6,6 +6,7 @@
 #include "kernels/avx512/float_kernels.h"
 #include "kernels/f32x16.h"
 #include "kernels/page_layout.h"
+#include "kernels/scale_limits.h"
 
 namespace couplet::kernels::inexact {
 namespace {

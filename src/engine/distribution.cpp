@@ -148,26 +148,22 @@ double Distribution::mass_of_best(int count) {
 double Distribution::mass_of_all() {
   if (temperature_ == 1) {  // the same differences, so the same bits
     if (logits_.data() == own_.data()) return own_sum();
-    return kernels_->sum_exp(logits_.data(), vocab_size_, best_.logit);
+    return kernels_->sum_exp(logits_.data(), vocab_size_, best_.logit, nullptr);
   }
   for (std::size_t id = 0; id < scaled_.size(); ++id) scaled_[id] = scaled(logits_[id]);
-  return kernels_->sum_exp(scaled_.data(), vocab_size_, 0);
+  return kernels_->sum_exp(scaled_.data(), vocab_size_, 0, nullptr);
 }
 
 double Distribution::own_sum() {
-  if (own_sum_ == 0) own_sum_ = kernels_->sum_exp(own_.data(), vocab_size_, own_best_.logit);
+  if (own_sum_ == 0) own_sum_ = kernels_->sum_exp(own_.data(), vocab_size_, own_best_.logit, nullptr);
   return own_sum_;
 }
 
 // -sum(p ln p) = ln S - sum(w ln w) / S, with w = exp(logit - best) and S the sum of w, by ascending id.
 double Distribution::own_entropy() {
-  double sum = 0;
-  for (const float logit : own_) {
-    const float difference = logit - own_best_.logit;
-    const double w = weight(difference);
-    if (w > 0) sum += w * static_cast<double>(difference);
-  }
-  return exact_log(own_sum()) - sum / own_sum();
+  double weighted = 0;
+  own_sum_ = kernels_->sum_exp(own_.data(), vocab_size_, own_best_.logit, &weighted);
+  return exact_log(own_sum_) - weighted / own_sum_;
 }
 
 void Distribution::describe(TokenId id, bool measure, int num_alternatives, TokenChoice& choice) {
@@ -181,13 +177,13 @@ void Distribution::describe(TokenId id, bool measure, int num_alternatives, Toke
   choice.alternatives = std::move(alternatives);
   if (!choice.measured) return;
 
+  choice.entropy = static_cast<float>(own_entropy());
   const double log_sum = exact_log(own_sum());
   const auto own_log_probability = [&](float logit) {
     return static_cast<float>((static_cast<double>(logit) - static_cast<double>(own_best_.logit)) - log_sum);
   };
   const auto index = static_cast<std::size_t>(id);
   choice.log_probability = own_log_probability(own_[index]);
-  choice.entropy = static_cast<float>(own_entropy());
   choice.num_kept = static_cast<std::uint32_t>(num_kept_);
   if (!is_kept(id))
     choice.shaped_log_probability = -std::numeric_limits<float>::infinity();

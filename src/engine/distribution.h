@@ -50,7 +50,7 @@ class Distribution {
   bool is_greedy() const { return temperature_ == 0; }
   bool is_kept(TokenId id) const;
   float scaled(float logit) const { return (logit - best_.logit) / temperature_; }
-  double weight(float scaled_logit) const { return kernels_->sum_exp(&scaled_logit, 1, 0); }
+  double weight(float scaled_logit) const { return kernels_->sum_exp(&scaled_logit, 1, 0, nullptr); }
   double mass_of_best(int count);
   double mass_of_all();
 

@@ -251,7 +251,7 @@ struct Naive {
   double kept_mass = 0;
 
   Naive(const std::vector<float>& logits, const SamplingOptions& options) {
-    const auto weight = [&](float scaled) { return table().sum_exp(&scaled, 1, 0); };
+    const auto weight = [&](float scaled) { return table().sum_exp(&scaled, 1, 0, nullptr); };
     for (std::size_t id = 0; id < logits.size(); ++id) kept.push_back({logits[id], static_cast<TokenId>(id)});
     const float best = std::ranges::max(logits);
     const auto scaled = [&](const Candidate& c) { return (c.logit - best) / options.temperature; };

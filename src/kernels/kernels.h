@@ -127,7 +127,8 @@ struct KernelTable {
   void (*finish_attention)(const AttentionState& state, int num_queries, int head_dim, float* result, int result_stride);
 
   // Sum over ascending i of double(exp(logits[i] - max)), exp in float (rule 1), the sum in double (rule 9).
-  double (*sum_exp)(const float* logits, int count, float max);
+  // `weighted`, unless null: the same sum of exp(logits[i] - max) times double(logits[i] - max), where exp is not 0.
+  double (*sum_exp)(const float* logits, int count, float max, double* weighted);
   // Index of the greatest (ties: the lowest); *finite = false if any is not finite.
   int (*argmax)(const float* logits, int count, bool* finite);
 

@@ -211,10 +211,15 @@ TEST(Logits, SumExpIsTheSameAtEveryLevel) {
     auto logits = random.floats(static_cast<std::size_t>(count), -95, 0);
     if (count > 4) logits[static_cast<std::size_t>(count) / 2] = -kInf;
     logits[static_cast<std::size_t>(random.below(count))] = 0;
-    const double expected = reference_level().sum_exp(logits.data(), count, 0.25f);
+    double expected_weighted = 9;
+    const double expected = reference_level().sum_exp(logits.data(), count, 0.25f, &expected_weighted);
+    EXPECT_TRUE(std::isfinite(expected_weighted) && expected_weighted < 0) << count;
     for (const KernelTable* level : all_levels()) {
-      const double got = level->sum_exp(logits.data(), count, 0.25f);
+      double weighted = 9;
+      const double got = level->sum_exp(logits.data(), count, 0.25f, &weighted);
       EXPECT_TRUE(same_bits(&got, &expected, 1)) << level->name << " " << count;
+      EXPECT_TRUE(same_bits(&weighted, &expected_weighted, 1)) << level->name << " " << count;
+      EXPECT_EQ(level->sum_exp(logits.data(), count, 0.25f, nullptr), expected) << level->name << " " << count;
     }
   }
 }
@@ -224,11 +229,14 @@ TEST(Logits, SumExpAddsInDoubleAndLeavesOutMinusInfinity) {
   logits[3] = -kInf;
   logits[500] = 0;
   for (const KernelTable* level : all_levels()) {
-    const double term = reference::exp_float(-10), sum = level->sum_exp(logits.data(), 1000, 0);
+    const double term = reference::exp_float(-10), sum = level->sum_exp(logits.data(), 1000, 0, nullptr);
+    double weighted = 9;
+    level->sum_exp(logits.data(), 1000, 0, &weighted);
+    EXPECT_NEAR(weighted, -9980 * term, 1e-12) << level->name;  // 998 times exp(-10) * -10
     EXPECT_NEAR(sum, 1 + 998 * term, 1e-15) << level->name;  // float would round every term away from this
     const float nothing = -kInf;
-    EXPECT_EQ(level->sum_exp(&nothing, 1, 3.0f), 0.0) << level->name;
-    EXPECT_EQ(level->sum_exp(logits.data(), 0, 0), 0.0) << level->name;
+    EXPECT_EQ(level->sum_exp(&nothing, 1, 3.0f, nullptr), 0.0) << level->name;
+    EXPECT_EQ(level->sum_exp(logits.data(), 0, 0, nullptr), 0.0) << level->name;
   }
 }
 

@@ -3,12 +3,10 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/product_kernels.h"
+#include "kernels/scale_limits.h"
 
 namespace couplet::kernels::avx2 {
 namespace {
-
-constexpr unsigned kLargestFinite = 0x7f7fffff;
-constexpr unsigned kSmallestScaled = 0x0f800000;  // 2^-96
 
 inline unsigned largest_magnitude(const __m256 x[4]) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);

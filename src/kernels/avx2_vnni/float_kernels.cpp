@@ -3,6 +3,7 @@
 #include "kernels/avx2/f32x16_ymm.h"
 #include "kernels/f32x16.h"
 #include "kernels/page_layout.h"
+#include "kernels/scale_limits.h"
 
 #include "kernels/float/attention.inl"
 #include "kernels/float/attention_f16.inl"

@@ -2,6 +2,7 @@
 
 #include "kernels/f32x16.h"
 #include "kernels/page_layout.h"
+#include "kernels/scale_limits.h"
 
 #include "kernels/float/attention.inl"
 #include "kernels/float/attention_f16.inl"

@@ -4,13 +4,12 @@
 #include <immintrin.h>
 
 #include "kernels/avx512/product_kernels.h"
+#include "kernels/scale_limits.h"
 
 namespace couplet::kernels::avx512 {
 namespace {
 
 constexpr int kGroup = 16;  // blocks
-constexpr unsigned kLargestFinite = 0x7f7fffff;
-constexpr unsigned kSmallestScaled = 0x0f800000;  // 2^-96
 
 // Lane i: the greatest lane of v[i]. Four rounds, each of which joins two vectors into one.
 inline __m512i greatest_of_each(__m512i v[kGroup]) {

@@ -7,9 +7,6 @@
 namespace couplet::kernels::COUPLET_LEVEL {
 namespace {
 
-constexpr int kLargestFinite = 0x7f7fffff;
-constexpr int kSmallestScaled = 0x0f800000;  // 2^-96
-
 constexpr float kKeyLevels = 8191, kQueryLevels = 4095;      // 32 products fit 31 bits
 constexpr float kValueLevels = 127, kWeightLevels = 32767;  // 256 products fit 31 bits
 

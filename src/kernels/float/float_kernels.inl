@@ -29,5 +29,5 @@ void finish_attention(const AttentionState& state, int num_queries, int head_dim
 std::size_t f16_scratch_bytes(int head_dim);
 std::size_t q16_scratch_bytes(int head_dim);
 
-double sum_exp(const float* logits, int count, float max);
+double sum_exp(const float* logits, int count, float max, double* weighted);
 int argmax(const float* logits, int count, bool* finite);

@@ -70,14 +70,22 @@ void add_bias(float* x, int x_stride, const float* bias, int rows, int cols) {
   for (int r = 0; r < rows; ++r, x += x_stride) add(x, bias, static_cast<std::size_t>(cols));
 }
 
-double sum_exp(const float* logits, int count, float max) {
-  alignas(64) float terms[kLanes];
-  double sum = 0;
+double sum_exp(const float* logits, int count, float max, double* weighted) {
+  alignas(64) float terms[kLanes], differences[kLanes];
+  double sum = 0, weighted_sum = 0;
   for (int i = 0; i < count; i += kLanes) {
     const int n = count - i < kLanes ? count - i : kLanes;
-    store(terms, exp(load_first(logits + i, n) - broadcast(max)));
+    const f32x16 difference = load_first(logits + i, n) - broadcast(max);
+    store(terms, exp(difference));
     for (int lane = 0; lane < n; ++lane) sum = sum + static_cast<double>(terms[lane]);
+    if (!weighted) continue;
+    store(differences, difference);
+    for (int lane = 0; lane < n; ++lane) {
+      if (terms[lane] == 0.0f) continue;  // the difference may be infinite
+      weighted_sum = weighted_sum + static_cast<double>(terms[lane]) * static_cast<double>(differences[lane]);
+    }
   }
+  if (weighted) *weighted = weighted_sum;
   return sum;
 }
 

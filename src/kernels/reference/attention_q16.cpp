@@ -9,12 +9,11 @@
 #include "kernels/reference/attention.h"
 #include "kernels/reference/float_kernels.h"
 #include "kernels/reference/scalar.h"
+#include "kernels/scale_limits.h"
 
 namespace couplet::kernels::reference {
 namespace {
 
-constexpr std::uint32_t kLargestFinite = 0x7f7fffff;
-constexpr std::uint32_t kSmallestScaled = 0x0f800000;  // 2^-96: below it levels / amax could leave the range
 constexpr int kKeyLevels = 8191, kQueryLevels = 4095, kValueLevels = 127, kWeightLevels = 32767;
 
 struct Codes {

@@ -6,12 +6,10 @@
 #include <cstdint>
 
 #include "kernels/reference/product_kernels.h"
+#include "kernels/scale_limits.h"
 
 namespace couplet::kernels::reference {
 namespace {
-
-constexpr std::uint32_t kLargestFinite = 0x7f7fffff;
-constexpr std::uint32_t kSmallestScaled = 0x0f800000;  // 2^-96: below it 127 / amax and 254 / d leave the range
 
 // To the nearest integer, ties to even, for |x| <= 2^22.
 int round_even(float x) {

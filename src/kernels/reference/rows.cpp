@@ -57,9 +57,14 @@ void add_bias(float* x, int x_stride, const float* bias, int rows, int cols) {
   for (int r = 0; r < rows; ++r, x += x_stride) add(x, bias, static_cast<std::size_t>(cols));
 }
 
-double sum_exp(const float* logits, int count, float max) {
-  double sum = 0;
-  for (int i = 0; i < count; ++i) sum = sum + static_cast<double>(exp_float(logits[i] - max));
+double sum_exp(const float* logits, int count, float max, double* weighted) {
+  double sum = 0, weighted_sum = 0;
+  for (int i = 0; i < count; ++i) {
+    const float difference = logits[i] - max, term = exp_float(difference);
+    sum = sum + static_cast<double>(term);
+    if (term != 0.0f) weighted_sum = weighted_sum + static_cast<double>(term) * static_cast<double>(difference);
+  }
+  if (weighted) *weighted = weighted_sum;
   return sum;
 }
 
