@@ -10,7 +10,7 @@
 namespace couplet::formats {
 namespace {
 
-// GGUF's llama files hold the rows of query and key heads in pairs: their converter interleaves the two
+// GGUF's llama and granite files hold the rows of query and key heads in pairs: their converter interleaves the two
 // halves.
 bool has_paired_rows(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
@@ -118,7 +118,8 @@ void GgufFile::finish() {
   if (const auto twice = index_.duplicate()) {
     fail(ErrorKind::format, "tensor " + in_quotes(*twice) + ": expected it in one part, several have it");
   }
-  if (metadata_.get_string("general.architecture") != "llama") return;
+  const auto architecture = metadata_.get_string("general.architecture");
+  if (architecture != "llama" && architecture != "granite") return;
   for (Tensor& tensor : tensors_) {
     if (has_paired_rows(tensor.name)) tensor.rope_order = RopeOrder::pairs;
   }

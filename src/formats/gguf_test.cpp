@@ -178,8 +178,8 @@ TEST(Gguf, VersionsAndAlignments) {
   }
 }
 
-TEST(Gguf, OnlyLlamaFilesHoldQueryAndKeyRowsInPairs) {
-  for (const char* architecture : {"llama", "gemma3"}) {
+TEST(Gguf, OnlyLlamaAndGraniteFilesHoldQueryAndKeyRowsInPairs) {
+  for (const char* architecture : {"llama", "granite", "gemma3", "qwen2"}) {
     auto builder = tiny(architecture);
     for (const char* name :
          {"blk.0.attn_q.weight", "blk.12.attn_k.weight", "blk.3.attn_q.bias", "blk.3.attn_k.bias"}) {
@@ -194,7 +194,7 @@ TEST(Gguf, OnlyLlamaFilesHoldQueryAndKeyRowsInPairs) {
     const auto file = CheckpointFile::parse(bytes);
     ASSERT_EQ(file->tensors().size(), 12u);
     for (std::size_t i = 0; i < file->tensors().size(); ++i) {
-      const bool pairs = i < 4 && std::string(architecture) == "llama";
+      const bool pairs = i < 4 && (std::string(architecture) == "llama" || std::string(architecture) == "granite");
       EXPECT_EQ(file->tensors()[i].rope_order, pairs ? RopeOrder::pairs : RopeOrder::halves)
           << architecture << " " << file->tensors()[i].name;
     }

@@ -43,5 +43,11 @@ COUPLET_INLINE f32x16 exp_of_negative(f32x16 x) {
 // Rule 1: the same up to 88, exp(88) above.
 COUPLET_INLINE f32x16 exp(f32x16 x) { return exp_of_negative(min(broadcast(88.0f), x)); }
 
+// cap * tanh(x / cap)
+COUPLET_INLINE f32x16 soft_capped(f32x16 x, f32x16 cap) {
+  const f32x16 y = x / cap, e = exp(-(y + y)), one = broadcast(1.0f);
+  return ((one - e) / (one + e)) * cap;
+}
+
 }  // namespace
 }  // namespace couplet::kernels::COUPLET_LEVEL

@@ -60,6 +60,7 @@ struct AttentionSpan {
   int first_position = 0;  // of row 0; row r stands at first_position + r
   int window = 0;          // a row sees so many positions, its own included; 0: all up to its own
   float scale = 1;
+  float cap = 0;           // scores become cap * tanh(score / cap); 0: they stay
   int span_begin = 0;      // first position of the span, a multiple of 256
   // The span's pages, in order, of one layer and one key/value head; those without a visible position may be null.
   const std::byte* const* pages = nullptr;  // [16]
@@ -116,7 +117,12 @@ struct KernelTable {
   // tanh form: g2 = g * g; y = g * fma(k2, g2, k1), k1 = 2 * sqrt(2 / pi), k2 = k1 * 0.044715 rounded to float;
   // e = exp(-y); gate = (g / (1 + e)) * up.
   void (*gelu_mul)(float* gate, const float* up, std::size_t count);
+  // g = min(gate, 7), u = clamp(up, -7, 7): e = exp(-(1.702 * g)); gate = (g / (1 + e)) * (u + 1).
+  void (*clamped_silu_mul)(float* gate, const float* up, std::size_t count);
+  // cap * tanh(x / cap): y = x / cap; e = exp(-(y + y)); x = ((1 - e) / (1 + e)) * cap.
+  void (*soft_cap)(float* x, float cap, std::size_t count);
   void (*add)(float* x, const float* y, std::size_t count);     // x += y
+  void (*add_scaled)(float* x, const float* y, float factor, std::size_t count);  // x = fma(y, factor, x)
   void (*scale)(float* x, float factor, std::size_t count);     // x *= factor
   void (*add_bias)(float* x, int x_stride, const float* bias, int rows, int cols);  // each row += bias
 

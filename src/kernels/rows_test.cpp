@@ -138,6 +138,13 @@ TEST(Rows, ElementwiseKernelsAreTheSameAtEveryLevel) {
                   [&](const KernelTable& table, auto& v) { table.silu_mul(v.data(), y.data(), count); });
       expect_same(x, what + "gelu_mul",
                   [&](const KernelTable& table, auto& v) { table.gelu_mul(v.data(), y.data(), count); });
+      expect_same(x, what + "clamped_silu_mul",
+                  [&](const KernelTable& table, auto& v) { table.clamped_silu_mul(v.data(), y.data(), count); });
+      for (const float cap : {30.0f, 50.0f, 1e-3f})
+        expect_same(x, what + "soft_cap",
+                    [&](const KernelTable& table, auto& v) { table.soft_cap(v.data(), cap, count); });
+      expect_same(x, what + "add_scaled",
+                  [&](const KernelTable& table, auto& v) { table.add_scaled(v.data(), y.data(), -0.37f, count); });
       expect_same(x, what + "add", [&](const KernelTable& table, auto& v) { table.add(v.data(), y.data(), count); });
       expect_same(x, what + "scale",
                   [&](const KernelTable& table, auto& v) { table.scale(v.data(), 1.7f, count); });
@@ -286,6 +293,42 @@ TEST(Logits, ArgmaxReportsWhatIsNotFinite) {
       }
     }
   }
+}
+
+TEST(Rows, SoftCapIsNearTanhInDouble) {
+  for (float x = -200; x <= 200; x += 0.0173f) {
+    float capped = x;
+    reference_level().soft_cap(&capped, 30, 1);
+    EXPECT_NEAR(capped, 30 * std::tanh(static_cast<double>(x) / 30), 30 * 3 * 0x1p-24) << x;
+  }
+  float huge[] = {kInf, -kInf, NAN};
+  reference_level().soft_cap(huge, 30, 3);
+  EXPECT_EQ(huge[0], 30);
+  EXPECT_EQ(huge[1], -30);
+  EXPECT_TRUE(std::isnan(huge[2]));
+}
+
+TEST(Rows, ClampedSiluIsNearDouble) {
+  const auto clamped = [](float gate, float up) {
+    reference_level().clamped_silu_mul(&gate, &up, 1);
+    return gate;
+  };
+  for (float x = -12; x <= 12; x += 0.0137f) {
+    const double g = std::min(static_cast<double>(x), 7.0), u = std::clamp(-0.9 * static_cast<double>(x), -7.0, 7.0);
+    const double exact = g / (1 + std::exp(-1.702 * g)) * (u + 1);
+    EXPECT_NEAR(clamped(x, static_cast<float>(u)), exact, std::abs(g) * 24 * 0x1p-23) << x;
+  }
+  EXPECT_EQ(clamped(100, -100), clamped(7, -7));
+  EXPECT_EQ(clamped(-1, 100), clamped(-1, 7));
+  EXPECT_TRUE(std::isnan(clamped(NAN, 1)));
+  EXPECT_TRUE(std::isnan(clamped(1, NAN)));
+}
+
+TEST(Rows, AddScaledIsOneRounding) {
+  const float y = 1 + 0x1p-23f;
+  float x = -1;
+  reference_level().add_scaled(&x, &y, 1 - 0x1p-23f, 1);
+  EXPECT_EQ(x, -0x1p-46f);
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ struct Activations {
   Rows k, v;      // num_kv_heads * head_dim
   Rows attended;  // num_heads * head_dim
   Rows gate, up;  // intermediate_size
+  // Where the model has experts: their logits [rows, num_experts], then a slot for each expert of each row, slots of
+  // one expert side by side.
+  Rows router;
+  Rows expert_x, expert_y;      // hidden_size
+  Rows expert_gate, expert_up;  // expert_size
   kernels::QuantizedRows quantized;  // of the widest input
 };
 

@@ -27,7 +27,8 @@ const Family& find_family(const formats::CheckpointFile& file) {
   if (!name) throw Error(ErrorKind::format, "[config] \"general.architecture\": expected a family's name, file has none");
   std::string known;
   for (const Family* family : families()) {
-    if (*name == family->name) return *family;
+    const bool named = *name == (family->architecture == nullptr ? family->name : family->architecture);
+    if (named && (family->suits == nullptr || family->suits(file))) return *family;
     known += (known.empty() ? "" : ", ") + std::string(family->name);
   }
   throw Error(ErrorKind::unsupported,
@@ -41,14 +42,6 @@ int read_vocab_size(const formats::CheckpointFile& file) {
   if (embedding->num_rows() < 1 || embedding->num_rows() > kMostVocabulary)
     refuse("token_embd.weight", "1 to " + std::to_string(kMostVocabulary) + " rows", std::to_string(embedding->num_rows()));
   return static_cast<int>(embedding->num_rows());
-}
-
-void refuse_unbuilt_rope(const ConfigReader& reader) {
-  const std::string key = reader.full("rope.scaling.type");
-  const auto type = reader.file().get_string(key);
-  if (type && *type != "none")
-    throw Error(ErrorKind::unsupported, "[config] \"" + key + "\": rope scaling \"" + std::string(*type) +
-                                            "\" is not built in; this engine runs: none");
 }
 
 }  // namespace
@@ -67,6 +60,10 @@ int ConfigReader::optional(const char* key, int fallback, int least, int most) c
   return file_->get_uint(full(key)) ? required(key, least, most) : fallback;
 }
 
+bool ConfigReader::optional_bool(const char* key, bool fallback) const {
+  return file_->get_bool(full(key)).value_or(fallback);
+}
+
 double ConfigReader::required_float(const char* key, double least, double most) const {
   const std::string name = full(key);
   const std::string range = "a number from " + std::to_string(least) + " to " + std::to_string(most);
@@ -80,9 +77,16 @@ double ConfigReader::optional_float(const char* key, double fallback, double lea
   return file_->get_float(full(key)) ? required_float(key, least, most) : fallback;
 }
 
+void read_experts(const ConfigReader& reader, const char* size_key, ModelConfig& config) {
+  constexpr int kMostExperts = 1024;
+  config.num_experts = reader.required("expert_count", 1, kMostExperts);
+  config.num_used_experts = reader.required("expert_used_count", 1, config.num_experts);
+  config.expert_size = reader.required(size_key, 1, kMostSize);
+}
+
 ModelConfig read_config(const formats::CheckpointFile& file) {
   const Family& family = find_family(file);
-  const ConfigReader reader(file, family.name);
+  const ConfigReader reader(file, family.architecture == nullptr ? family.name : family.architecture);
   ModelConfig config;
   config.family = &family;
   config.name = std::string(file.get_string("general.name").value_or(""));
@@ -110,11 +114,11 @@ ModelConfig read_config(const formats::CheckpointFile& file) {
   config.rope_dims = reader.optional("rope.dimension_count", config.head_dim, 2, config.head_dim);
   if (config.rope_dims % 2 != 0)
     refuse(reader.full("rope.dimension_count"), "an even number", std::to_string(config.rope_dims));
-  config.attention_scale = 1.0F / std::sqrt(static_cast<float>(config.head_dim));
+  config.attention_scale = static_cast<float>(reader.optional_float(
+      "attention.scale", 1.0F / std::sqrt(static_cast<float>(config.head_dim)), 1e-6, 1e6));
   config.layers.resize(static_cast<std::size_t>(config.num_layers));
-  refuse_unbuilt_rope(reader);
   family.configure(reader, config);
-  COUPLET_CHECK(!config.rope_thetas.empty());
+  COUPLET_CHECK(!config.ropes.empty());
   return config;
 }
 

@@ -66,8 +66,8 @@ TEST(Config, ReadsWhatIsThere) {
   EXPECT_EQ(config.vocab_size, 8);
   EXPECT_EQ(config.rope_dims, 16);
   EXPECT_EQ(config.attention_scale, 0.25F);
-  ASSERT_EQ(config.rope_thetas.size(), 1U);
-  EXPECT_EQ(config.rope_thetas[0], 10000.0);
+  ASSERT_EQ(config.ropes.size(), 1U);
+  EXPECT_EQ(config.ropes[0].theta, 10000.0);
 }
 
 TEST(Config, GemmaTakesItsHeadSizeByKeyAndItsWindowsByPattern) {
@@ -82,7 +82,7 @@ TEST(Config, GemmaTakesItsHeadSizeByKeyAndItsWindowsByPattern) {
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const bool global = i == 5 || i == 11;
     EXPECT_EQ(config.layers[i].window, global ? 0 : 24) << i;
-    EXPECT_EQ(config.rope_thetas[static_cast<std::size_t>(config.layers[i].rope_table)], global ? 1e6 : 1e4) << i;
+    EXPECT_EQ(config.ropes[static_cast<std::size_t>(config.layers[i].rope_table)].theta, global ? 1e6 : 1e4) << i;
   }
 }
 
@@ -128,10 +128,45 @@ const Lie kLies[] = {
      "\"llama.attention.layer_norm_rms_epsilon\""},
     {"epsilon_negative", [](Metadata& m) { m.epsilon = -1.0F; }, "\"llama.attention.layer_norm_rms_epsilon\""},
     {"no_embeddings", [](Metadata& m) { m.vocab_size = 0; }, "\"token_embd.weight\""},
-    {"unknown_family", [](Metadata& m) { m.family = "mamba"; }, "family \"mamba\" is not built in; this engine runs: llama, gemma3"},
+    {"unknown_family", [](Metadata& m) { m.family = "mamba"; }, "family \"mamba\" is not built in; this engine runs: llama, mixtral, qwen2, qwen3, qwen3moe, gemma, gemma2, gemma3, phi3, olmo2, granite, gpt-oss"},
     {"rope_scaling",
      [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.rope.scaling.type", "foo"); }; },
      "\"llama.rope.scaling.type\": rope scaling \"foo\" is not built in"},
+    {"mixtral_uses_no_expert",
+     [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.expert_count", std::uint32_t{4}); }; },
+     "\"llama.expert_used_count\": expected a whole number from 1 to 4, file says nothing"},
+    {"qwen3moe_without_experts", [](Metadata& m) { m.family = "qwen3moe"; }, "\"qwen3moe.expert_count\""},
+    {"qwen3moe_experts_without_size",
+     [](Metadata& m) {
+       m.family = "qwen3moe";
+       m.more = [](formats::GgufBuilder& gguf) {
+         gguf.add("qwen3moe.expert_count", std::uint32_t{4}).add("qwen3moe.expert_used_count", std::uint32_t{2});
+       };
+     },
+     "\"qwen3moe.expert_feed_forward_length\": expected a whole number"},
+    {"gpt_oss_uses_more_experts_than_it_has",
+     [](Metadata& m) {
+       m.family = "gpt-oss";
+       m.more = [](formats::GgufBuilder& gguf) {
+         gguf.add("gpt-oss.expert_count", std::uint32_t{4}).add("gpt-oss.expert_used_count", std::uint32_t{5});
+       };
+     },
+     "\"gpt-oss.expert_used_count\": expected a whole number from 1 to 4, file says 5"},
+    {"gemma2_cap_0",
+     [](Metadata& m) {
+       m.family = "gemma2";
+       m.more = [](formats::GgufBuilder& gguf) { gguf.add("gemma2.final_logit_softcapping", 0.0F); };
+     },
+     "\"gemma2.final_logit_softcapping\""},
+    {"granite_scale_negative",
+     [](Metadata& m) {
+       m.family = "granite";
+       m.more = [](formats::GgufBuilder& gguf) { gguf.add("granite.residual_scale", -1.0F); };
+     },
+     "\"granite.residual_scale\""},
+    {"scores_scaled_by_0",
+     [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.attention.scale", 0.0F); }; },
+     "\"llama.attention.scale\""},
     {"rope_base_0", [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.rope.freq_base", 0.0F); }; },
      "\"llama.rope.freq_base\""},
 };

@@ -1,7 +1,6 @@
 #include "model/ops.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <numeric>
 
@@ -29,6 +28,10 @@ Rows take_rows(Carver& carver, int max_rows, int cols) {
   return rows;
 }
 
+int widest_input(const ModelConfig& config) {
+  return std::max({config.hidden_size, config.q_size(), config.intermediate_size, config.expert_size});
+}
+
 Activations take_activations(Carver& carver, const ModelConfig& config, int max_rows) {
   Activations a;
   a.x = take_rows(carver, max_rows, config.hidden_size);
@@ -39,8 +42,15 @@ Activations take_activations(Carver& carver, const ModelConfig& config, int max_
   a.attended = take_rows(carver, max_rows, config.q_size());
   a.gate = take_rows(carver, max_rows, config.intermediate_size);
   a.up = take_rows(carver, max_rows, config.intermediate_size);
-  const int widest = std::max({config.hidden_size, config.q_size(), config.intermediate_size});
-  const std::size_t codes = static_cast<std::size_t>(max_rows) * static_cast<std::size_t>((widest + 63) / 64 * 64);
+  const int max_slots = max_rows * config.num_used_experts;
+  a.router = take_rows(carver, max_rows, config.num_experts);
+  a.expert_x = take_rows(carver, max_slots, config.hidden_size);
+  a.expert_y = take_rows(carver, max_slots, config.hidden_size);
+  a.expert_gate = take_rows(carver, max_slots, config.expert_size);
+  a.expert_up = take_rows(carver, max_slots, config.expert_size);
+  const auto code_stride = [](int cols) { return static_cast<std::size_t>((cols + 63) / 64 * 64); };
+  const std::size_t codes = std::max(static_cast<std::size_t>(max_rows) * code_stride(widest_input(config)),
+                                     static_cast<std::size_t>(max_slots) * code_stride(std::max(config.hidden_size, config.expert_size)));
   a.quantized.hi = carver.take<std::int8_t>(codes);
   a.quantized.lo = carver.take<std::int8_t>(codes);
   a.quantized.scale = carver.take<float>(codes / 32);
@@ -87,7 +97,7 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
 
   const auto carve = [&](Carver& carver) {
     activations_ = take_activations(carver, config, max_rows);
-    poisoned_ = carver.take<std::uint8_t>(static_cast<std::size_t>(max_rows));
+    poisoned_ = carver.take<std::uint8_t>(static_cast<std::size_t>(max_rows * std::max(1, config.num_used_experts)));
     block_states_ = carver.take<float>(2 * state_floats_ * num_threads);
   };
   Carver measure;
@@ -96,8 +106,9 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
   Carver carver(memory_.data());
   carve(carver);
 
-  const int widest = std::max({config.hidden_size, config.q_size(), config.intermediate_size});
-  scratch_bytes_ = (kernels.scratch_bytes(widest, config.head_dim) + 63) / 64 * 64;
+  scratch_bytes_ = (kernels.scratch_bytes(widest_input(config), config.head_dim) + 63) / 64 * 64;
+  // Sinks need one group's state.
+  scratch_bytes_ = std::max(scratch_bytes_, partial_floats_ * sizeof(float));
   scratch_ = MappedMemory(scratch_bytes_ * num_threads, "kernel scratch");
   faults_.resize(static_cast<std::size_t>(max_rows));
   all_rows_.resize(static_cast<std::size_t>(max_rows));
@@ -108,7 +119,16 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
   const auto blocks = static_cast<std::size_t>(max_rows / block_rows_ + 1) * static_cast<std::size_t>(config.num_kv_heads);
   items_.reserve(spans * pairs + blocks);
   ranges_.reserve(pairs);
-  for (const double theta : config.rope_thetas) ropes_.emplace_back(theta, config.rope_dims, config.context_length);
+  for (const RopeConfig& rope : config.ropes) ropes_.emplace_back(rope, config.rope_dims, config.context_length);
+  const auto max_pieces = static_cast<std::size_t>(std::max(4, 2 * config.num_experts));
+  pieces_.reserve(max_pieces);
+  cuts_.reserve(max_pieces);
+  const auto slots = static_cast<std::size_t>(max_rows * config.num_used_experts);
+  chosen_.resize(slots);
+  chosen_weights_.resize(slots);
+  slot_of_.resize(slots);
+  row_of_slot_.resize(slots);
+  first_slot_.resize(static_cast<std::size_t>(config.num_experts) + 1);
 }
 
 void Ops::begin(const Batch& batch) {
@@ -172,17 +192,30 @@ void Ops::rope(int layer, const Rows& heads) {
   }
 }
 
-void Ops::silu_mul(const Rows& gate, const Rows& up) {
+Ops::GateKernel Ops::gate_kernel(Gating gating) const {
+  switch (gating) {
+    case Gating::silu: return kernels_->silu_mul;
+    case Gating::gelu: return kernels_->gelu_mul;
+    case Gating::clamped_silu: return kernels_->clamped_silu_mul;
+  }
+  throw Fault("gating without a kernel");
+}
+
+void Ops::gate_mul(Gating gating, const Rows& gate, const Rows& up) {
+  const GateKernel kernel = gate_kernel(gating);
   for_rows(num_rows_, [&](int first, int num) {
-    for (int r = first; r < first + num; ++r)
-      kernels_->silu_mul(gate.row(r), up.row(r), static_cast<std::size_t>(gate.cols));
+    for (int r = first; r < first + num; ++r) kernel(gate.row(r), up.row(r), static_cast<std::size_t>(gate.cols));
   });
 }
 
-void Ops::gelu_mul(const Rows& gate, const Rows& up) {
+void Ops::add_bias(const Rows& x, Vector bias) {
+  for_rows(num_rows_, [&](int first, int num) { kernels_->add_bias(x.row(first), x.stride, bias, num, x.cols); });
+}
+
+void Ops::add_scaled(const Rows& x, const Rows& y) {
   for_rows(num_rows_, [&](int first, int num) {
     for (int r = first; r < first + num; ++r)
-      kernels_->gelu_mul(gate.row(r), up.row(r), static_cast<std::size_t>(gate.cols));
+      kernels_->add_scaled(x.row(r), y.row(r), config_->residual_scale, static_cast<std::size_t>(x.cols));
   });
 }
 
@@ -193,7 +226,9 @@ void Ops::add(const Rows& x, const Rows& y) {
 }
 
 void Ops::matmul(const Rows& in, std::initializer_list<Product> products) {
-  multiply(in, {all_rows_.data(), static_cast<std::size_t>(num_rows_)}, {products.begin(), products.size()}, num_planes_);
+  pieces_.clear();
+  for (const Product& p : products) pieces_.push_back({p.weights, p.out, 0, num_rows_});
+  multiply(in, {all_rows_.data(), static_cast<std::size_t>(num_rows_)}, pieces_, num_planes_);
 }
 
 void Ops::head(Vector norm, const PackedMatrix& weights, std::span<const int> rows, const Rows& logits) {
@@ -203,8 +238,15 @@ void Ops::head(Vector norm, const PackedMatrix& weights, std::span<const int> ro
       kernels_->rms_norm(x.row(rows[static_cast<std::size_t>(i)]), x.stride, norm, config_->rms_norm_eps, 1, x.cols,
                          y.row(i), y.stride);
   });
-  const Product product{&weights, &logits};
-  multiply(y, rows, {&product, 1}, 2);
+  const int num_rows = static_cast<int>(rows.size());
+  const Piece piece{&weights, &logits, 0, num_rows};
+  multiply(y, rows, {&piece, 1}, 2);
+  if (config_->logit_scale == 1.0F && config_->logit_cap == 0.0F) return;
+  threads_->parallel_for(num_rows, [&](int row, int) {
+    const auto count = static_cast<std::size_t>(logits.cols);
+    if (config_->logit_scale != 1.0F) kernels_->scale(logits.row(row), config_->logit_scale, count);
+    if (config_->logit_cap != 0.0F) kernels_->soft_cap(logits.row(row), config_->logit_cap, count);
+  });
 }
 
 void Ops::quantize(const Rows& in, std::span<const int> rows, int num_planes) {
@@ -227,47 +269,48 @@ void Ops::note_fault(int row, RowFault fault) {
       .compare_exchange_strong(expected, fault, std::memory_order_relaxed);
 }
 
-void Ops::multiply(const Rows& in, std::span<const int> rows, std::span<const Product> products, int num_planes) {
-  const int num_rows = static_cast<int>(rows.size());
-  bool any_quantized = false;
-  for (const Product& p : products) {
-    COUPLET_CHECK(p.weights->cols == in.cols && p.out->stride >= padded16(p.weights->rows));
-    any_quantized |= kernels::is_quantized(p.weights->type);
-  }
-  if (any_quantized) quantize(in, rows, num_planes);
-  const kernels::QuantizedRows codes = part_of(activations_.quantized, 0, num_rows, num_planes);
-
-  // Items of one product never mix with another's: each product is cut alone, and the cuts are numbered through.
-  struct Cut {
-    int first_item, panels_an_item;
-  };
-  std::array<Cut, 4> cuts{};
-  COUPLET_CHECK(products.size() <= cuts.size());
+// Items of one piece never mix with another's: each is cut alone, and the cuts are numbered through.
+int Ops::cut_into_items(std::span<const Piece> pieces, int num_planes) {
+  cuts_.clear();
   int num_items = 0;
-  for (std::size_t i = 0; i < products.size(); ++i) {
-    const PackedMatrix& w = *products[i].weights;
-    const int wanted = num_rows == 1 ? static_cast<int>(kBytesAnItem / w.panel_bytes) : kPanelsAtOnce;
-    cuts[i] = {num_items, std::max(kPanelsAtOnce, wanted / kPanelsAtOnce * kPanelsAtOnce)};
-    num_items += (w.num_panels() + cuts[i].panels_an_item - 1) / cuts[i].panels_an_item;
+  for (const Piece& piece : pieces) {
+    const PackedMatrix& w = *piece.weights;
+    const int wanted = piece.num_rows == 1 ? static_cast<int>(kBytesAnItem / w.panel_bytes) : kPanelsAtOnce;
+    cuts_.push_back({num_items, std::max(kPanelsAtOnce, wanted / kPanelsAtOnce * kPanelsAtOnce)});
+    num_items += (w.num_panels() + cuts_.back().panels_an_item - 1) / cuts_.back().panels_an_item;
     const auto planes = static_cast<std::uint64_t>(kernels::is_quantized(w.type) ? num_planes : 1);
-    counters_.matmul_operations += 2 * planes * static_cast<std::uint64_t>(num_rows) *
+    counters_.matmul_operations += 2 * planes * static_cast<std::uint64_t>(piece.num_rows) *
                                    static_cast<std::uint64_t>(w.rows) * static_cast<std::uint64_t>(w.cols);
     counters_.weights_bytes += static_cast<std::uint64_t>(w.num_panels()) * w.panel_bytes;
   }
+  return num_items;
+}
+
+void Ops::multiply(const Rows& in, std::span<const int> rows, std::span<const Piece> pieces, int num_planes) {
+  bool any_quantized = false;
+  for (const Piece& piece : pieces) {
+    COUPLET_CHECK(piece.weights->cols == in.cols && piece.out->stride >= padded16(piece.weights->rows));
+    any_quantized |= kernels::is_quantized(piece.weights->type);
+  }
+  if (any_quantized) quantize(in, rows, num_planes);
+  const int num_items = cut_into_items(pieces, num_planes);
   threads_->parallel_for(num_items, [&](int item, int thread) {
-    std::size_t i = products.size() - 1;
-    while (cuts[i].first_item > item) --i;
-    const PackedMatrix& w = *products[i].weights;
+    std::size_t i = pieces.size() - 1;
+    while (cuts_[i].first_item > item) --i;
+    const Piece& piece = pieces[i];
+    const PackedMatrix& w = *piece.weights;
     const auto type = static_cast<std::size_t>(w.type);
-    const int first = (item - cuts[i].first_item) * cuts[i].panels_an_item;
-    const int num = std::min(cuts[i].panels_an_item, w.num_panels() - first);
-    const Rows& out = *products[i].out;
-    if (!kernels::is_quantized(w.type))
-      kernels_->float_rows[type](w, first, num, in.data, in.stride, num_rows, out.data, out.stride);
-    else if (num_rows == 1)
-      kernels_->one_row[type](w, first, num, codes, out.data, out.stride, scratch(thread));
-    else
-      kernels_->many_rows[type](w, first, num, codes, out.data, out.stride, scratch(thread));
+    const int first = (item - cuts_[i].first_item) * cuts_[i].panels_an_item;
+    const int num = std::min(cuts_[i].panels_an_item, w.num_panels() - first);
+    const Rows& out = *piece.out;
+    float* const to = out.row(piece.first_row);
+    if (!kernels::is_quantized(w.type)) {
+      kernels_->float_rows[type](w, first, num, in.row(piece.first_row), in.stride, piece.num_rows, to, out.stride);
+      return;
+    }
+    const kernels::QuantizedRows codes = part_of(activations_.quantized, piece.first_row, piece.num_rows, num_planes);
+    const auto product = piece.num_rows == 1 ? kernels_->one_row[type] : kernels_->many_rows[type];
+    product(w, first, num, codes, to, out.stride, scratch(thread));
   });
 }
 

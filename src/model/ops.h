@@ -3,6 +3,7 @@
 // calls the level's kernels and counts the work. The batch is fixed by begin(); one Ops serves one model, one step at
 // a time.
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -25,6 +26,9 @@ struct Product {
   const Rows* out;
 };
 
+// What a gated feed-forward does with its gate and the other half.
+enum class Gating : std::uint8_t { silu, gelu, clamped_silu };
+
 class Ops {
  public:
   Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadPool& threads, const cache::PagePool& pool,
@@ -43,17 +47,32 @@ class Ops {
   void norm_heads(const Rows& heads, Vector weight);
   void matmul(const Rows& in, std::initializer_list<Product> products);
   void rope(int layer, const Rows& heads);
-  // Writes k and v into the cache, then attended = softmax(q k) v for every row of the batch.
-  void attend(int layer);
-  void silu_mul(const Rows& gate, const Rows& up);
-  void gelu_mul(const Rows& gate, const Rows& up);
+  // Writes k and v into the cache, then attended = softmax(q k) v for every row of the batch. `sinks` [num_heads], where
+  // there are any, take part in each softmax as a position without a value.
+  void attend(int layer, Vector sinks = nullptr);
+  void gate_mul(Gating gating, const Rows& gate, const Rows& up);
   void add(const Rows& x, const Rows& y);
+  // Each row += bias.
+  void add_bias(const Rows& x, Vector bias);
+  // x += config's residual_scale * y, in one rounding.
+  void add_scaled(const Rows& x, const Rows& y);
+  // out = the weighted sum of what a row's experts make of it; out may be in. Uses the expert buffers.
+  void experts(const Rows& in, const LayerWeights& weights, Gating gating, const Rows& out);
 
   // Final norm and head of some of the batch's rows, two planes in either precision: logits [rows.size(), vocab_size].
   // Uses y. A row that is not finite gets its fault.
   void head(Vector norm, const PackedMatrix& weights, std::span<const int> rows, const Rows& logits);
 
  private:
+  // A product of rows [first_row, first_row + num_rows) of its input, into the same rows of `out`.
+  struct Piece {
+    const PackedMatrix* weights;
+    const Rows* out;
+    int first_row, num_rows;
+  };
+  struct Cut {
+    int first_item, panels_an_item;
+  };
   struct AttendItem {   // a block of a sequence's rows under one key/value head
     const SequenceRows* sequence;
     int kv_head;
@@ -75,18 +94,29 @@ class Ops {
   void for_rows(int num_rows, Body&& body);
   // `rows`: of the batch, those that `in`'s rows stand for.
   void quantize(const Rows& in, std::span<const int> rows, int num_planes);
-  void multiply(const Rows& in, std::span<const int> rows, std::span<const Product> products, int num_planes);
+  void multiply(const Rows& in, std::span<const int> rows, std::span<const Piece> pieces, int num_planes);
+  int cut_into_items(std::span<const Piece> pieces, int num_planes);
+  void multiply_experts(const Rows& in, const LayerWeights& weights, std::span<PackedMatrix ExpertWeights::*const> members,
+                        std::span<const Rows* const> outs);
+  void choose_experts();
+  void group_by_expert();
+  void add_expert_biases(const LayerWeights& weights, Vector ExpertWeights::*member, const Rows& rows);
+  int num_slots() const { return num_rows_ * config_->num_used_experts; }
+  using GateKernel = void (*)(float* gate, const float* up, std::size_t count);
+  GateKernel gate_kernel(Gating gating) const;
   void store_rows(int layer);
   void store_sequence(int layer, const SequenceRows& sequence, int kv_head);
   // Of keys and values [num_rows, head_dim].
   bool all_finite(int first_row, std::size_t first_col, int num_rows) const;
   void plan_attention(int layer);
-  void attend_block(int layer, const AttendItem& item, int thread);
+  void attend_block(int layer, const AttendItem& item, Vector sinks, int thread);
   void attend_partial(int layer, const AttendItem& item, int thread);
-  void merge_partials(const PartialRange& range);
+  void merge_partials(const PartialRange& range, Vector sinks, int thread);
   kernels::AttentionSpan span_of(int layer, const AttendItem& item, int span) const;
   void fill_pages(int layer, const SequenceRows& sequence, int kv_head, int span, const std::byte* pages[]) const;
   static kernels::AttentionState state(float* base, int queries);
+  // The last span of `group` queries: their heads' sinks. `memory` holds the state.
+  void merge_sinks(Vector sinks, const kernels::AttentionState& total, int group, float* memory) const;
   // Of one position's key and value of one layer and head.
   std::uint64_t position_bytes() const { return pool_->shape().head_bytes() / kernels::kPagePositions; }
   int window(int layer) const { return config_->layers[static_cast<std::size_t>(layer)].window; }
@@ -115,6 +145,14 @@ class Ops {
   std::vector<PartialRange> ranges_;
   std::vector<RowFault> faults_;
   std::vector<int> all_rows_;           // 0, 1, 2, ...
+  std::vector<Piece> pieces_;
+  std::vector<Cut> cuts_;               // of the pieces of one multiply
+  // Experts of the running layer.
+  std::vector<int> chosen_;             // [rows, num_used_experts] by rank
+  std::vector<float> chosen_weights_;   // beside it
+  std::vector<int> slot_of_;            // beside it: where its expert's input and output stand
+  std::vector<int> row_of_slot_;
+  std::vector<int> first_slot_;         // [num_experts + 1]
   std::vector<RopeTable> ropes_;
   Batch batch_;
   int num_rows_ = 0;

@@ -19,23 +19,23 @@ int first_visible(int position, int window) { return window == 0 ? 0 : std::max(
 
 }  // namespace
 
-void Ops::attend(int layer) {
+void Ops::attend(int layer, Vector sinks) {
   store_rows(layer);
   plan_attention(layer);
   threads_->parallel_for(static_cast<int>(items_.size()), [&](int index, int thread) {
     const AttendItem& item = items_[static_cast<std::size_t>(index)];
     if (item.span < 0)
-      attend_block(layer, item, thread);
+      attend_block(layer, item, sinks, thread);
     else
       attend_partial(layer, item, thread);
   });
   // A merge is tiny: only many sequences are worth more than one thread.
   constexpr int kRangesAnItem = 8;
   const int num_ranges = static_cast<int>(ranges_.size());
-  threads_->parallel_for((num_ranges + kRangesAnItem - 1) / kRangesAnItem, [&](int item, int) {
+  threads_->parallel_for((num_ranges + kRangesAnItem - 1) / kRangesAnItem, [&](int item, int thread) {
     const int first = item * kRangesAnItem;
     for (int i = first; i < std::min(first + kRangesAnItem, num_ranges); ++i)
-      merge_partials(ranges_[static_cast<std::size_t>(i)]);
+      merge_partials(ranges_[static_cast<std::size_t>(i)], sinks, thread);
   });
 }
 
@@ -132,6 +132,7 @@ kernels::AttentionSpan Ops::span_of(int layer, const AttendItem& item, int span)
   args.first_position = item.sequence->first_position + item.first_row;
   args.window = window(layer);
   args.scale = config_->attention_scale;
+  args.cap = config_->attention_cap;
   args.span_begin = span * kSpanPositions;
   return args;
 }
@@ -141,7 +142,15 @@ kernels::AttentionState Ops::state(float* base, int queries) {
   return {base, base + queries, base + 2 * queries};
 }
 
-void Ops::attend_block(int layer, const AttendItem& item, int thread) {
+void Ops::merge_sinks(Vector sinks, const kernels::AttentionState& total, int group, float* memory) const {
+  const kernels::AttentionState span = state(memory, group);
+  std::copy_n(sinks, group, span.max);
+  std::fill_n(span.sum, group, 1.0F);
+  std::fill_n(span.out, group * head_stride_, 0.0F);
+  kernels_->merge_spans(total, span, group, config_->head_dim);
+}
+
+void Ops::attend_block(int layer, const AttendItem& item, Vector sinks, int thread) {
   const int queries = item.num_rows * (config_->num_heads / config_->num_kv_heads);
   float* const base = block_states_ + 2 * state_floats_ * static_cast<std::size_t>(thread);
   const kernels::AttentionState total = state(base, queries), one = state(base + state_floats_, queries);
@@ -162,8 +171,10 @@ void Ops::attend_block(int layer, const AttendItem& item, int thread) {
     const int q = r * group;
     float* const result = activations_.attended.row(item.sequence->first_row + item.first_row + r) +
                           item.kv_head * group * config_->head_dim;
-    kernels_->finish_attention({total.max + q, total.sum + q, total.out + q * head_stride_}, group, config_->head_dim,
-                               result, config_->head_dim);
+    const kernels::AttentionState of_row = {total.max + q, total.sum + q, total.out + q * head_stride_};
+    if (sinks != nullptr)
+      merge_sinks(sinks + item.kv_head * group, of_row, group, reinterpret_cast<float*>(scratch(thread)));
+    kernels_->finish_attention(of_row, group, config_->head_dim, result, config_->head_dim);
   }
 }
 
@@ -183,13 +194,15 @@ void Ops::attend_partial(int layer, const AttendItem& item, int thread) {
   attention_->attend_decode(args, state(base, group), scratch(thread));
 }
 
-void Ops::merge_partials(const PartialRange& range) {
+void Ops::merge_partials(const PartialRange& range, Vector sinks, int thread) {
   const int group = config_->num_heads / config_->num_kv_heads;
   float* const base = partials_.data() + static_cast<std::size_t>(range.first_partial) * partial_floats_;
   const kernels::AttentionState total = state(base, group);
   for (int i = 1; i < range.num_partials; ++i)
     kernels_->merge_spans(total, state(base + static_cast<std::size_t>(i) * partial_floats_, group), group,
                           config_->head_dim);
+  if (sinks != nullptr)
+    merge_sinks(sinks + range.kv_head * group, total, group, reinterpret_cast<float*>(scratch(thread)));
   float* const result = activations_.attended.row(range.sequence->first_row) + range.kv_head * group * config_->head_dim;
   kernels_->finish_attention(total, group, config_->head_dim, result, config_->head_dim);
 }

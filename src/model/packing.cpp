@@ -55,7 +55,6 @@ std::uint64_t layout_sample(WeightType type) {
 
 }  // namespace
 
-// File row that holds output `row`: where the file interleaves the halves of a head, they are put apart again.
 int PackingPlan::file_row(int row, RopeOrder order) const {
   if (order == RopeOrder::halves) return row;
   const int in_head = row % head_dim_, half = rope_dims_ / 2;
@@ -63,13 +62,18 @@ int PackingPlan::file_row(int row, RopeOrder order) const {
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
-void PackingPlan::add(const Tensor& tensor, PackedMatrix& into) {
+std::span<const std::byte> PackingPlan::Matrix::file_bytes() const {
+  const std::size_t bytes = row_bytes(*into);
+  return tensor->bytes.subspan(static_cast<std::size_t>(first_row) * bytes, static_cast<std::size_t>(into->rows) * bytes);
+}
+
+void PackingPlan::add(const Tensor& tensor, int first_row, int num_rows, PackedMatrix& into) {
   into.type = weight_type(tensor.type);
-  into.rows = static_cast<int>(tensor.num_rows());
+  into.rows = num_rows;
   into.cols = static_cast<int>(tensor.row_length());
   into.panel_bytes = kernels::row_bytes(into.type, into.cols) * kPanelRows;
   most_panel_bytes_ = std::max(most_panel_bytes_, into.panel_bytes);
-  matrices_.push_back({&tensor, &into, bytes_});
+  matrices_.push_back({&tensor, first_row, &into, bytes_});
   bytes_ = (matrices_.back().end() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -81,6 +85,7 @@ std::uint64_t PackingPlan::fingerprint() const {
     facts.push_back(XXH3_64bits(matrix.tensor->name.data(), matrix.tensor->name.size()));
     for (const auto fact : {static_cast<std::size_t>(matrix.into->type), static_cast<std::size_t>(matrix.into->rows),
                             static_cast<std::size_t>(matrix.into->cols), matrix.into->panel_bytes, matrix.begin,
+                            static_cast<std::size_t>(matrix.first_row),
                             static_cast<std::size_t>(matrix.tensor->rope_order)})
       facts.push_back(fact);
   }
@@ -92,7 +97,7 @@ void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, co
   for (int r = 0; r < kPanelRows; ++r) {
     const int row = panel * kPanelRows + r;
     if (row >= matrix.into->rows) continue;
-    const int in_file = file_row(row, matrix.tensor->rope_order);
+    const int in_file = file_row(matrix.first_row + row, matrix.tensor->rope_order);
     rows[static_cast<std::size_t>(r)] =
         matrix.tensor->bytes.data() + static_cast<std::size_t>(in_file) * row_bytes(*matrix.into);
   }
@@ -115,9 +120,9 @@ void PackingPlan::pack_matrix(const Matrix& matrix, std::size_t begin, std::span
     std::memcpy(out.data() + (from - begin), scratch + (from - first), to - from);
   }
   // Packed and file bytes run along together, but for the rows of a head.
-  const std::size_t file_bytes = matrix.tensor->bytes.size();
-  const std::size_t from = std::min(begin, file_bytes), to = std::min(end, file_bytes);
-  drop_behind(matrix.tensor->bytes.subspan(from, to - from));
+  const std::span<const std::byte> file = matrix.file_bytes();
+  const std::size_t from = std::min(begin, file.size()), to = std::min(end, file.size());
+  drop_behind(file.subspan(from, to - from));
 }
 
 // Reading brings neighbours in, also such as were dropped already: so what stands before is dropped with it.
@@ -142,8 +147,9 @@ void PackingPlan::for_matrices(std::size_t begin, std::size_t end, const Body& b
 // The file's share of the packed bytes [begin, end).
 void PackingPlan::read_ahead(std::size_t begin, std::size_t end) const {
   for_matrices(begin, end, [&](const Matrix& matrix, std::size_t from, std::size_t to) {
-    const std::size_t file_bytes = matrix.tensor->bytes.size(), first = std::min(from - matrix.begin, file_bytes);
-    file_->read_ahead(matrix.tensor->bytes.subspan(first, std::min(to - matrix.begin, file_bytes) - first));
+    const std::span<const std::byte> file = matrix.file_bytes();
+    const std::size_t first = std::min(from - matrix.begin, file.size());
+    file_->read_ahead(file.subspan(first, std::min(to - matrix.begin, file.size()) - first));
   });
 }
 

@@ -18,8 +18,11 @@ class PackingPlan {
   PackingPlan(const formats::CheckpointFile& file, const ModelConfig& config)
       : file_(&file), head_dim_(config.head_dim), rope_dims_(config.rope_dims) {}
 
-  // `tensor`'s matrix comes next; `into` gets its type and sizes now and its panels in place().
-  void add(const formats::Tensor& tensor, kernels::PackedMatrix& into);
+  // Rows [first_row, first_row + num_rows) of `tensor` come next, a matrix of their own; `into` gets its type and sizes now and its panels in place().
+  void add(const formats::Tensor& tensor, int first_row, int num_rows, kernels::PackedMatrix& into);
+  void add(const formats::Tensor& tensor, kernels::PackedMatrix& into) {
+    add(tensor, 0, static_cast<int>(tensor.num_rows()), into);
+  }
   std::uint64_t bytes() const { return bytes_; }
   // Of all that decides the packed bytes but for the tensors' own: names, types, sizes, order and the layout itself.
   std::uint64_t fingerprint() const;
@@ -30,14 +33,19 @@ class PackingPlan {
   std::size_t scratch_bytes() const { return most_panel_bytes_; }
   // Points every matrix into the packed bytes.
   void place(const std::byte* packed) const;
+  // File row, of a matrix or a vector, that holds output `row`: where the file interleaves the halves of a head, they are
+  // put apart again.
+  int file_row(int row, formats::RopeOrder order) const;
 
  private:
   struct Matrix {
     const formats::Tensor* tensor;
+    int first_row;      // of the tensor's
     kernels::PackedMatrix* into;
     std::size_t begin;  // among the packed bytes
 
     std::size_t end() const { return begin + static_cast<std::size_t>(into->num_panels()) * into->panel_bytes; }
+    std::span<const std::byte> file_bytes() const;
   };
   void pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) const;
   void pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels,
@@ -46,7 +54,6 @@ class PackingPlan {
   void for_matrices(std::size_t begin, std::size_t end, const Body& body) const;
   void read_ahead(std::size_t begin, std::size_t end) const;
   void drop_behind(std::span<const std::byte> read) const;
-  int file_row(int row, formats::RopeOrder order) const;
 
   const formats::CheckpointFile* file_;
   int head_dim_, rope_dims_;

@@ -56,6 +56,31 @@ TEST(PackingPlan, AnyPiecesGiveTheSameBytes) {
   }
 }
 
+TEST(PackingPlan, RowsOfATensorMakeMatricesOfTheirOwn) {
+  constexpr int kCols = 5, kRows = 50, kFirst = 19;
+  std::vector<float> values(kCols * kRows);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  const std::vector<std::byte> bytes = formats::GgufBuilder().add("general.name", "fused").add_tensor("fused", {kCols, kRows}, values).build();
+  const auto file = CheckpointFile::parse(bytes);
+  PackingPlan plan(*file, ModelConfig{});
+  PackedMatrix parts[2];
+  plan.add(file->tensors()[0], 0, kFirst, parts[0]);
+  plan.add(file->tensors()[0], kFirst, kRows - kFirst, parts[1]);
+  std::vector<std::byte> packed(plan.bytes()), scratch(plan.scratch_bytes());
+  plan.pack(0, packed, kernels::select_kernels("reference"), scratch.data());
+  plan.place(packed.data());
+  for (int row = 0; row < kRows; ++row) {
+    const PackedMatrix& part = parts[row < kFirst ? 0 : 1];
+    const int r = row < kFirst ? row : row - kFirst;
+    const std::byte* panel = part.panels + static_cast<std::size_t>(r / 16) * part.panel_bytes;
+    for (int k = 0; k < kCols; ++k) {
+      float value;
+      std::memcpy(&value, panel + (k * 16 + r % 16) * 4, sizeof value);
+      EXPECT_EQ(value, values[static_cast<std::size_t>(row * kCols + k)]) << row << " " << k;
+    }
+  }
+}
+
 TEST(PackingPlan, EveryMatrixStandsInItsPlaceAndGapsAreZeros) {
   const Opened opened(testing::tiny_llama());
   const std::vector<std::byte> packed = opened.plan.packed(10'000);

@@ -7,11 +7,11 @@
 
 namespace couplet::model {
 
-RopeTable::RopeTable(double theta, int dims, int max_positions)
+RopeTable::RopeTable(const RopeConfig& rope, int dims, int max_positions)
     : half_(dims / 2),
-      values_(static_cast<std::size_t>(max_positions) * static_cast<std::size_t>(dims), "rope table") {
-  for (int i = 0; i < half_; ++i) frequencies_.push_back(exact_pow(theta, -2.0 * i / dims));
-}
+      magnitude_(rope.magnitude),
+      frequencies_(rope_frequencies(rope, dims, max_positions)),
+      values_(static_cast<std::size_t>(max_positions) * static_cast<std::size_t>(dims), "rope table") {}
 
 void RopeTable::extend(int end, ThreadPool& threads) {
   if (end <= ready_) return;
@@ -24,8 +24,8 @@ void RopeTable::extend(int end, ThreadPool& threads) {
     for (int position = from; position < std::min(from + kPositionsAnItem, end); ++position) {
       for (int i = 0; i < half_; ++i) {
         const double angle = position * frequencies_[static_cast<std::size_t>(i)];
-        row(position)[i] = static_cast<float>(exact_cos(angle));
-        row(position)[half_ + i] = static_cast<float>(exact_sin(angle));
+        row(position)[i] = static_cast<float>(exact_cos(angle) * magnitude_);
+        row(position)[half_ + i] = static_cast<float>(exact_sin(angle) * magnitude_);
       }
     }
   });

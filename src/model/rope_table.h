@@ -6,12 +6,13 @@
 
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "model/rope_config.h"
 
 namespace couplet::model {
 
 class RopeTable {
  public:
-  RopeTable(double theta, int dims, int max_positions);
+  RopeTable(const RopeConfig& rope, int dims, int max_positions);
 
   // Makes positions below `end` ready.
   void extend(int end, ThreadPool& threads);
@@ -26,7 +27,8 @@ class RopeTable {
 
   int half_;
   int ready_ = 0;
-  std::vector<double> frequencies_;  // [half] theta^(-2i / dims)
+  double magnitude_;
+  std::vector<double> frequencies_;  // [half]
   Array<float> values_;              // [max_positions][cosines, sines]
 };
 

@@ -28,19 +28,35 @@ const Tensor& WeightLoader::tensor(const std::string& name, int rows, int cols) 
 }
 
 void WeightLoader::matrix(const std::string& name, int rows, int cols, PackedMatrix& into) {
-  plan_.add(tensor(name, rows, cols), into);
+  const Part part{&into, rows};
+  matrices(name, cols, {&part, 1});
 }
 
-void WeightLoader::vector(const std::string& name, int size, Vector& into) {
-  const Tensor& found = tensor(name, 1, size);
-  if (formats::info(found.type).block_values != 1)
-    throw Error(ErrorKind::unsupported, "[weights] tensor \"" + name + "\": expected F32, F16 or BF16, file says " +
-                                            formats::info(found.type).name);
-  auto values = std::make_unique<float[]>(static_cast<std::size_t>(size));
-  formats::dequantize(found.type, found.bytes.data(), static_cast<std::size_t>(size), values.get());
-  into = values.get();
-  weights_->vectors.push_back(std::move(values));
+void WeightLoader::matrices(const std::string& name, int cols, std::span<const Part> parts) {
+  int rows = 0;
+  for (const Part& part : parts) rows += part.rows;
+  const Tensor& found = tensor(name, rows, cols);
+  int first_row = 0;
+  for (const Part& part : parts) {
+    plan_.add(found, first_row, part.rows, *part.into);
+    first_row += part.rows;
+  }
 }
+
+const float* WeightLoader::values(const Tensor& tensor, int size) {
+  if (formats::info(tensor.type).block_values != 1)
+    throw Error(ErrorKind::unsupported, "[weights] tensor \"" + std::string(tensor.name) +
+                                            "\": expected F32, F16 or BF16, file says " + formats::info(tensor.type).name);
+  const auto count = static_cast<std::size_t>(size);
+  auto in_file = std::make_unique<float[]>(count), values = std::make_unique<float[]>(count);
+  formats::dequantize(tensor.type, tensor.bytes.data(), count, in_file.get());
+  for (int i = 0; i < size; ++i)
+    values[static_cast<std::size_t>(i)] = in_file[static_cast<std::size_t>(plan_.file_row(i, tensor.rope_order))];
+  weights_->vectors.push_back(std::move(values));
+  return weights_->vectors.back().get();
+}
+
+void WeightLoader::vector(const std::string& name, int size, Vector& into) { into = values(tensor(name, 1, size), size); }
 
 void WeightLoader::layer_matrix(int layer, const char* name, int rows, int cols, PackedMatrix& into) {
   matrix("blk." + std::to_string(layer) + "." + name + ".weight", rows, cols, into);
@@ -50,8 +66,65 @@ void WeightLoader::layer_vector(int layer, const char* name, int size, Vector& i
   vector("blk." + std::to_string(layer) + "." + name + ".weight", size, into);
 }
 
+void WeightLoader::layer_bias(int layer, const char* name, int size, Vector& into) {
+  vector("blk." + std::to_string(layer) + "." + name + ".bias", size, into);
+}
+
+void WeightLoader::optional_layer_bias(int layer, const char* name, int size, Vector& into) {
+  if (file_->find("blk." + std::to_string(layer) + "." + name + ".bias") != nullptr) layer_bias(layer, name, size, into);
+}
+
+void WeightLoader::layer_attention(int layer, LayerWeights& into) {
+  const ModelConfig& c = *config_;
+  layer_matrix(layer, "attn_q", c.q_size(), c.hidden_size, into.q);
+  layer_matrix(layer, "attn_k", c.kv_size(), c.hidden_size, into.k);
+  layer_matrix(layer, "attn_v", c.kv_size(), c.hidden_size, into.v);
+  layer_matrix(layer, "attn_output", c.hidden_size, c.q_size(), into.o);
+}
+
+void WeightLoader::layer_feed_forward(int layer, LayerWeights& into) {
+  const ModelConfig& c = *config_;
+  layer_matrix(layer, "ffn_gate", c.intermediate_size, c.hidden_size, into.gate);
+  layer_matrix(layer, "ffn_up", c.intermediate_size, c.hidden_size, into.up);
+  layer_matrix(layer, "ffn_down", c.hidden_size, c.intermediate_size, into.down);
+}
+
+void WeightLoader::layer_matrices(int layer, const char* name, int cols, std::initializer_list<Part> parts) {
+  matrices("blk." + std::to_string(layer) + "." + name + ".weight", cols, {parts.begin(), parts.size()});
+}
+
+void WeightLoader::layer_experts(int layer, LayerWeights& into) {
+  const ModelConfig& c = *config_;
+  const std::string prefix = "blk." + std::to_string(layer) + ".";
+  into.experts.resize(static_cast<std::size_t>(c.num_experts));
+  layer_matrix(layer, "ffn_gate_inp", c.num_experts, c.hidden_size, into.router);
+  const auto load = [&](const char* name, int rows, int cols, PackedMatrix ExpertWeights::*member) {
+    std::vector<Part> parts;
+    for (ExpertWeights& expert : into.experts) parts.push_back({&(expert.*member), rows});
+    matrices(prefix + name + ".weight", cols, parts);
+  };
+  load("ffn_gate_exps", c.expert_size, c.hidden_size, &ExpertWeights::gate);
+  load("ffn_up_exps", c.expert_size, c.hidden_size, &ExpertWeights::up);
+  load("ffn_down_exps", c.hidden_size, c.expert_size, &ExpertWeights::down);
+}
+
+void WeightLoader::layer_expert_biases(int layer, LayerWeights& into) {
+  const ModelConfig& c = *config_;
+  layer_bias(layer, "ffn_gate_inp", c.num_experts, into.router_bias);
+  const auto load = [&](const char* name, int size, Vector ExpertWeights::*member) {
+    const Tensor& found = tensor("blk." + std::to_string(layer) + "." + name + ".bias", c.num_experts, size);
+    const float* all = values(found, c.num_experts * size);
+    for (ExpertWeights& expert : into.experts) expert.*member = all, all += size;
+  };
+  load("ffn_gate_exps", c.expert_size, &ExpertWeights::gate_bias);
+  load("ffn_up_exps", c.expert_size, &ExpertWeights::up_bias);
+  load("ffn_down_exps", c.hidden_size, &ExpertWeights::down_bias);
+}
+
 void WeightLoader::refuse_unused() const {
   std::vector<const Tensor*> used = used_;
+  for (const char* name : {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"})
+    if (const Tensor* read_with_config = file_->find(name)) used.push_back(read_with_config);
   std::sort(used.begin(), used.end());
   for (const Tensor& tensor : file_->tensors())
     if (!std::binary_search(used.begin(), used.end(), &tensor))

@@ -2,7 +2,9 @@
 // The weights, ready to multiply: matrices packed into panels (kernels/packed.h) that lie in one stretch of memory, or of a
 // copy on disk (packed_file.h); vectors as floats. The embedding table stays in the file: a step reads a few of its rows.
 
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,17 @@ using kernels::PackedMatrix;
 // A weight vector; null where the family has none.
 using Vector = const float*;
 
+// The gated feed-forward of one expert.
+struct ExpertWeights {
+  PackedMatrix gate, up, down;
+  Vector gate_bias = nullptr, up_bias = nullptr, down_bias = nullptr;
+};
+
 struct LayerWeights {
-  PackedMatrix q, k, v, o, gate, up, down;
+  PackedMatrix q, k, v, o, gate, up, down, router;
+  Vector q_bias = nullptr, k_bias = nullptr, v_bias = nullptr, o_bias = nullptr, router_bias = nullptr;
+  Vector sinks = nullptr;  // [num_heads]
+  std::vector<ExpertWeights> experts;
   Vector attention_norm = nullptr, q_norm = nullptr, k_norm = nullptr, post_attention_norm = nullptr;
   Vector ffn_norm = nullptr, post_ffn_norm = nullptr;
 };
@@ -51,6 +62,21 @@ class WeightLoader {
   // "attn_q" of layer 3 is the tensor "blk.3.attn_q.weight".
   void layer_matrix(int layer, const char* name, int rows, int cols, PackedMatrix& into);
   void layer_vector(int layer, const char* name, int size, Vector& into);
+  // "attn_q" of layer 3 is the tensor "blk.3.attn_q.bias". The optional one may be missing: null.
+  void layer_bias(int layer, const char* name, int size, Vector& into);
+  void optional_layer_bias(int layer, const char* name, int size, Vector& into);
+  // Tensors that most families name alike: attn_q, attn_k, attn_v, attn_output; ffn_gate, ffn_up, ffn_down.
+  void layer_attention(int layer, LayerWeights& into);
+  void layer_feed_forward(int layer, LayerWeights& into);
+  // One tensor that holds several matrices, one after the other.
+  struct Part {
+    PackedMatrix* into;
+    int rows;
+  };
+  void layer_matrices(int layer, const char* name, int cols, std::initializer_list<Part> parts);
+  // Router and experts, all of config().num_experts: "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps".
+  void layer_experts(int layer, LayerWeights& into);
+  void layer_expert_biases(int layer, LayerWeights& into);
   void matrix(const std::string& name, int rows, int cols, PackedMatrix& into);
   void vector(const std::string& name, int size, Vector& into);
   const formats::Tensor& tensor(const std::string& name, int rows, int cols);
@@ -59,6 +85,9 @@ class WeightLoader {
   void refuse_unused() const;
 
  private:
+  void matrices(const std::string& name, int cols, std::span<const Part> parts);
+  const float* values(const formats::Tensor& tensor, int size);
+
   const formats::CheckpointFile* file_;
   const ModelConfig* config_;
   Weights* weights_;

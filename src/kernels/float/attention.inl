@@ -18,6 +18,13 @@ Range visible_to(const AttentionSpan& span, int row) {
   return {greatest(begin - span.span_begin, 0), least(end - span.span_begin, kSpanPositions)};
 }
 
+// Scores of pages [page, end_page), where the model caps them.
+void cap_scores(float* scores, int page, int end_page, float cap) {
+  for (int i = page * kPagePositions; i < end_page * kPagePositions; i += kPagePositions) {
+    store(scores + i, soft_capped(load(scores + i), broadcast(cap)));
+  }
+}
+
 // What the query doesn't see becomes -inf, in the pages where it sees a part; returns the maximum.
 float mask_and_max(float* scores, Range visible) {
   const f32x16 nothing = broadcast(-__builtin_inff());

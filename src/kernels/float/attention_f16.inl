@@ -158,6 +158,7 @@ void attend_tile(const AttentionSpan& span, const T* const* pages, int first_que
     score_pages<N, 1>(queries, head_dim, pages + page, end_page - page, span.scale, scratch.scores + page * kPagePositions);
   }
   for (int g = 0; g < N; ++g) {
+    if (span.cap != 0.0f) cap_scores(scratch.scores + g * kSpanPositions, any.begin / kPagePositions, end_page, span.cap);
     softmax(scratch.scores + g * kSpanPositions, visible[g], state.max + first_query + g, state.sum + first_query + g);
   }
 

@@ -236,6 +236,7 @@ void attend_integer_tile(const AttentionSpan& span, int first_query, const Atten
   }
   float weight_scales[N];
   for (int g = 0; g < N; ++g) {
+    if (span.cap != 0.0f) cap_scores(scratch.scores + g * kSpanPositions, any.begin / kPagePositions, end_page, span.cap);
     integer_softmax(scratch.scores + g * kSpanPositions, span.pages, layout.value_scales, visible[g], any,
                     state.max + first_query + g, state.sum + first_query + g, scratch.weights + g * kSpanPositions,
                     weight_scales + g);

@@ -6,7 +6,10 @@ void rms_norm(const float* x, int x_stride, const float* weight, float eps, int 
 void rope(float* x, int num_heads, int head_dim, const float* cos, const float* sin, int half);
 void silu_mul(float* gate, const float* up, std::size_t count);
 void gelu_mul(float* gate, const float* up, std::size_t count);
+void clamped_silu_mul(float* gate, const float* up, std::size_t count);
+void soft_cap(float* x, float cap, std::size_t count);
 void add(float* x, const float* y, std::size_t count);
+void add_scaled(float* x, const float* y, float factor, std::size_t count);
 void scale(float* x, float factor, std::size_t count);
 void add_bias(float* x, int x_stride, const float* bias, int rows, int cols);
 

@@ -58,8 +58,25 @@ void gelu_mul(float* gate, const float* up, std::size_t count) {
   });
 }
 
+void clamped_silu_mul(float* gate, const float* up, std::size_t count) {
+  update(gate, up, count, [](f32x16 g, f32x16 u) {
+    const f32x16 one = broadcast(1.0f), limit = broadcast(7.0f);
+    g = min(limit, g);
+    u = max(-limit, min(limit, u));
+    return (g / (one + exp(-(broadcast(1.702f) * g)))) * (u + one);
+  });
+}
+
+void soft_cap(float* x, float cap, std::size_t count) {
+  update(x, x, count, [c = broadcast(cap)](f32x16 a, f32x16) { return soft_capped(a, c); });
+}
+
 void add(float* x, const float* y, std::size_t count) {
   update(x, y, count, [](f32x16 a, f32x16 b) { return a + b; });
+}
+
+void add_scaled(float* x, const float* y, float factor, std::size_t count) {
+  update(x, y, count, [f = broadcast(factor)](f32x16 a, f32x16 b) { return fma(b, f, a); });
 }
 
 void scale(float* x, float factor, std::size_t count) {

@@ -28,7 +28,7 @@ void attend_query(const AttentionSpan& span, int query, const AttentionState& st
     const std::uint16_t* keys = halves(span, i) + i % kPagePositions;
     float s = 0.0f;
     for (int d = 0; d < span.head_dim; ++d) s = std::fma(q[d], half_to_float(keys[d * kPagePositions]), s);
-    scores[i] = s * span.scale;
+    scores[i] = capped_score(span, s);
   }
   softmax(scores, visible, &state.max[query], &state.sum[query]);
 
@@ -49,6 +49,11 @@ Visible visible_to(const AttentionSpan& span, int row) {
   const int end = span.first_position + row + 1;
   const int begin = span.window > 0 ? std::max(0, end - span.window) : 0;
   return {std::max(begin - span.span_begin, 0), std::min(end - span.span_begin, kSpanPositions)};
+}
+
+float capped_score(const AttentionSpan& span, float product) {
+  const float score = product * span.scale;
+  return span.cap == 0.0f ? score : soft_capped(score, span.cap);
 }
 
 void softmax(float scores[kSpanPositions], Visible visible, float* max, float* sum) {

@@ -11,6 +11,9 @@ struct Visible {  // slots of the span: [begin, end) of 0..256; empty where end 
 };
 Visible visible_to(const AttentionSpan& span, int row);
 
+// A product of query and key -> its score, scaled and capped.
+float capped_score(const AttentionSpan& span, float product);
+
 // Scores of the visible slots -> weights, their maximum and their sum.
 void softmax(float scores[kSpanPositions], Visible visible, float* max, float* sum);
 

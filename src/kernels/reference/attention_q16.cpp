@@ -118,7 +118,7 @@ float score(const AttentionSpan& span, const std::vector<Codes>& query, int plan
     for (const int code : q.codes) dot += code * *key_code(at.page, layout, dim++, at.slot);
     s = std::fma(static_cast<float>(dot) * *key_scale(at.page, block++, at.slot), q.d, s);
   }
-  return s * span.scale;
+  return capped_score(span, s);
 }
 
 void attend_query(const AttentionSpan& span, int query, int planes, const AttentionState& state) {

@@ -45,8 +45,25 @@ void gelu_mul(float* gate, const float* up, std::size_t count) {
   }
 }
 
+void clamped_silu_mul(float* gate, const float* up, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float g = gate[i] > 7.0f ? 7.0f : gate[i];
+    const float low = up[i] > 7.0f ? 7.0f : up[i], u = low < -7.0f ? -7.0f : low;
+    const float e = exp_float(-(1.702f * g));
+    gate[i] = (g / (1.0f + e)) * (u + 1.0f);
+  }
+}
+
+void soft_cap(float* x, float cap, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) x[i] = soft_capped(x[i], cap);
+}
+
 void add(float* x, const float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] = x[i] + y[i];
+}
+
+void add_scaled(float* x, const float* y, float factor, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) x[i] = std::fma(y[i], factor, x[i]);
 }
 
 void scale(float* x, float factor, std::size_t count) {

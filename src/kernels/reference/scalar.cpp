@@ -26,6 +26,11 @@ float exp_float(float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 
+float soft_capped(float x, float cap) {
+  const float y = x / cap, e = exp_float(-(y + y));
+  return ((1.0f - e) / (1.0f + e)) * cap;
+}
+
 std::uint16_t float_to_half(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), magnitude = bits & 0x7fffffffu;
   const std::uint32_t sign = (bits >> 16) & 0x8000u, exponent = magnitude >> 23;

@@ -11,6 +11,9 @@ inline constexpr int kLanes = 16;
 // +0 below -87, exp(88) above 88, NaN for NaN.
 float exp_float(float x);
 
+// cap * tanh(x / cap)
+float soft_capped(float x, float cap);
+
 // Nearest, ties to even; beyond the range: infinity.
 std::uint16_t float_to_half(float x);
 bool is_finite_half(std::uint16_t half);

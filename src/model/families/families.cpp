@@ -5,7 +5,8 @@
 namespace couplet::model {
 
 std::span<const Family* const> families() {
-  static constexpr std::array<const Family*, 2> kAll = {&kLlama, &kGemma3};
+  static constexpr std::array kAll = {&kLlama,  &kMixtral, &kQwen2, &kQwen3, &kQwen3Moe, &kGemma,
+                                      &kGemma2, &kGemma3,  &kPhi3,  &kOlmo2, &kGranite,  &kGptOss};
   return kAll;
 }
 

@@ -10,16 +10,18 @@
 namespace couplet::model {
 
 struct Family {
-  const char* name;  // as general.architecture spells it
+  const char* name;
   // Fills what the shared part of read_config() could not know: rope, windows, scales.
   void (*configure)(const ConfigReader& reader, ModelConfig& config);
   void (*load_layer)(WeightLoader& loader, int layer, LayerWeights& into);
   // Takes rows.x [rows, hidden_size] through one layer.
   void (*run_layer)(Ops& ops, const LayerWeights& weights, int layer);
+  // What general.architecture says; null: the name. Families that share an architecture say which files are theirs.
+  const char* architecture = nullptr;
+  bool (*suits)(const formats::CheckpointFile& file) = nullptr;
 };
 
-extern const Family kLlama;
-extern const Family kGemma3;
+extern const Family kLlama, kMixtral, kQwen2, kQwen3, kQwen3Moe, kGemma, kGemma2, kGemma3, kPhi3, kOlmo2, kGranite, kGptOss;
 
 std::span<const Family* const> families();
 

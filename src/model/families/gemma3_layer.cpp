@@ -11,8 +11,13 @@ namespace {
 enum RopeTable { kGlobal, kLocal };
 
 void configure(const ConfigReader& reader, ModelConfig& config) {
-  config.rope_thetas = {reader.optional_float("rope.freq_base", 1000000.0, 1.0, 1e12),
-                        reader.optional_float("rope.local.freq_base", 10000.0, 1.0, 1e12)};
+  RopeConfig local;
+  local.theta = reader.optional_float("rope.freq_base_swa",
+                                      reader.optional_float("rope.local.freq_base", 10000.0, 1.0, 1e12), 1.0, 1e12);
+  config.ropes = {read_rope(reader, 1000000.0, config.rope_dims), local};
+  // The 27B model divides its queries by another size; its files don't say so.
+  if (config.num_layers == 62)
+    config.attention_scale = 1.0F / std::sqrt(static_cast<float>(config.hidden_size) / static_cast<float>(config.num_heads));
   config.embedding_scale = std::sqrt(static_cast<float>(config.hidden_size));
   const int window = reader.optional("attention.sliding_window", 0, 0, 1 << 24);
   const int pattern = reader.optional("attention.sliding_window_pattern", 6, 1, 1 << 16);
@@ -54,7 +59,7 @@ void run_layer(Ops& ops, const LayerWeights& w, int layer) {
 
   ops.norm(a.x, w.ffn_norm, a.y);
   ops.matmul(a.y, {{&w.gate, &a.gate}, {&w.up, &a.up}});
-  ops.gelu_mul(a.gate, a.up);
+  ops.gate_mul(Gating::gelu, a.gate, a.up);
   ops.matmul(a.gate, {{&w.down, &a.y}});
   ops.norm(a.y, w.post_ffn_norm, a.y);
   ops.add(a.x, a.y);

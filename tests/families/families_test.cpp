@@ -1,0 +1,202 @@
+// Every family against Hugging Face transformers, on tiny models of odd sizes (tools/make_tiny_models.py), and against
+// itself in every schedule.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <ostream>
+#include <string>
+
+#include "couplet/error.h"
+#include "tests/property/runner.h"
+
+namespace couplet {
+namespace {
+
+using formats::CheckpointFile;
+using kernels::PageFormat;
+using testing::kPageFormats;
+using testing::Loaded;
+using testing::ones;
+using testing::random_tokens;
+using testing::Runner;
+using testing::Trace;
+
+std::vector<std::byte> read_data(const std::string& name) {
+  const std::string path = std::string(COUPLET_SOURCE_DIR) + "/tests/data/families/" + name;
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (text.empty()) throw std::runtime_error(path + ": expected a file, found none");
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  return {bytes, bytes + text.size()};
+}
+
+// The tool's generate(), of value `i` of the tensor called `name`.
+class Generator {
+ public:
+  explicit Generator(std::string_view name)
+      : norm_(name.ends_with("norm.weight")),
+        large_(!name.ends_with(".weight") || name.find("sinks") != name.npos || name.find("ffn_gate_inp") != name.npos) {
+    for (const char c : name) seed_ = (seed_ ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  }
+  float value(std::uint64_t i) const {
+    std::uint64_t x = i * 0x9E3779B97F4A7C15 + seed_;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    x ^= x >> 31;
+    const float unit = (static_cast<float>(x >> 56) - 128) / 128;
+    return norm_ ? 1 + unit / 2 : large_ ? unit : unit / 8;
+  }
+
+ private:
+  bool norm_, large_;
+  std::uint64_t seed_ = 0xCBF29CE484222325;
+};
+
+// The whole GGUF file: what is committed ends with the rope tensors.
+std::vector<std::byte> make_model(const std::string& name, std::uint64_t size) {
+  std::vector<std::byte> bytes = read_data(name + ".head");
+  bytes.resize(size);
+  const auto file = CheckpointFile::parse(bytes);
+  for (const formats::Tensor& tensor : file->tensors()) {
+    if (tensor.name.starts_with("rope")) continue;
+    const Generator generator(tensor.name);
+    std::byte* const to = bytes.data() + (tensor.bytes.data() - bytes.data());
+    for (std::uint64_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i) {
+      const float value = generator.value(i);
+      std::memcpy(to + i * sizeof(float), &value, sizeof value);
+    }
+  }
+  return bytes;
+}
+
+struct Golden {
+  explicit Golden(const std::string& name) : bytes(read_data(name + ".logits")) {
+    const auto file = CheckpointFile::parse(bytes);
+    model_bytes = file->get_uint("tiny.model_bytes").value();
+    const std::vector<std::int64_t> tokens = file->get_ints("tiny.prompt").value();
+    for (const std::int64_t token : tokens) prompt.push_back(static_cast<TokenId>(token));
+    positions = file->get_ints("tiny.positions").value();
+    const formats::Tensor& tensor = *file->find("logits");
+    vocab_size = tensor.row_length();
+    logits.resize(tensor.bytes.size() / sizeof(float));
+    std::memcpy(logits.data(), tensor.bytes.data(), tensor.bytes.size());
+  }
+  std::vector<std::byte> bytes;
+  std::uint64_t model_bytes;
+  std::vector<TokenId> prompt;
+  std::vector<std::int64_t> positions;
+  std::uint64_t vocab_size;
+  std::vector<float> logits;  // [positions, vocab_size]
+};
+
+struct Case {
+  const char* file;    // under tests/data/families
+  const char* family;
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.file; }
+};
+
+constexpr Case kCases[] = {
+    {"llama", "llama"},       {"llama_linear", "llama"}, {"llama_dynamic", "llama"}, {"mistral", "llama"},
+    {"mixtral", "mixtral"},   {"qwen2", "qwen2"},        {"qwen3", "qwen3"},         {"qwen3moe", "qwen3moe"},
+    {"qwen3moe_plain", "qwen3moe"}, {"gemma", "gemma"},  {"gemma2", "gemma2"},       {"gemma3", "gemma3"},
+    {"phi3", "phi3"},         {"olmo2", "olmo2"},        {"olmo3", "olmo2"},         {"granite", "granite"},
+    {"gpt-oss", "gpt-oss"},
+};
+
+class Families : public ::testing::TestWithParam<Case> {
+ protected:
+  Families() : golden_(GetParam().file), loaded_(make_model(GetParam().file, golden_.model_bytes)) {}
+  // The greatest difference of a logit, in parts of the greatest logit.
+  double worst(PageFormat pages) {
+    const Trace trace = Runner(loaded_, {.pages = pages}).run_alone(golden_.prompt);
+    double difference = 0, greatest = 0;
+    for (std::size_t i = 0; i < golden_.positions.size(); ++i)
+      for (std::size_t token = 0; token < golden_.vocab_size; ++token) {
+        const double expected = golden_.logits[i * golden_.vocab_size + token];
+        const double got = trace.logits[static_cast<std::size_t>(golden_.positions[i]) * golden_.vocab_size + token];
+        difference = std::max(difference, std::isnan(got) ? HUGE_VAL : std::abs(got - expected));
+        greatest = std::max(greatest, std::abs(expected));
+      }
+    return difference / greatest;
+  }
+  // Room for more than one span of attention: the engine's context is its own choice.
+  void widen_context() { loaded_.config.context_length = 600; }
+
+  Golden golden_;
+  Loaded loaded_;
+};
+
+TEST_P(Families, IsTheFamilyThatTheFileIsOf) {
+  EXPECT_STREQ(loaded_.config.family->name, GetParam().family);
+}
+
+// Weights are F32, so the products are float32 chains in either precision; what remains is the cache's rounding: 11 bits
+// of keys and values (f16), 14 and 16 (fine), 14 and 8 (fast). The greatest seen: 7.3e-4, 3.8e-4, 1.7e-2. Where a router
+// has two experts nearly alike, rounding may swap them: 1.3e-2 and 4.5e-2 were seen then.
+TEST_P(Families, LogitsAreThoseOfTransformersInFloat32) {
+  const double f16 = worst(PageFormat::f16), fine = worst(PageFormat::q16_fine), fast = worst(PageFormat::q16);
+  const bool has_router = loaded_.config.num_experts > 0;
+  EXPECT_LT(f16, 1e-3);
+  EXPECT_LT(fine, has_router ? 2e-2 : 5e-4);
+  EXPECT_LT(fast, has_router ? 6e-2 : 2e-2);
+}
+
+TEST_P(Families, AnyCutOfThePromptGivesTheSameBits) {
+  widen_context();
+  for (const PageFormat pages : kPageFormats) {
+    Runner runner(loaded_, {.num_threads = 2, .pages = pages});
+    const auto tokens = random_tokens(300, 3);
+    const Trace whole = runner.run_alone(tokens);
+    EXPECT_TRUE(whole == runner.run_alone(tokens, {7, 64, 3, 1, 1, 190}));
+    EXPECT_TRUE(whole == runner.run_alone(tokens, {255, 1, 1, 1}));
+  }
+}
+
+TEST_P(Families, DecodeRowByRowEqualsPrefill) {
+  widen_context();
+  Runner runner(loaded_, {});
+  const auto tokens = random_tokens(280, 4);
+  EXPECT_TRUE(runner.run_alone(tokens) == runner.run_alone(tokens, ones(280)));
+}
+
+TEST_P(Families, StrangersInTheBatchChangeNothing) {
+  widen_context();
+  Runner runner(loaded_, {});
+  std::vector<std::vector<TokenId>> sequences;
+  for (const int length : {270, 1, 33, 50}) sequences.push_back(random_tokens(length, static_cast<std::uint64_t>(length)));
+  const auto together = runner.run(sequences, {{40, 1, 1, 200}, {}, {2, 2, 2}, ones(50)});
+  for (std::size_t i = 0; i < sequences.size(); ++i) EXPECT_TRUE(together[i] == runner.run_alone(sequences[i])) << i;
+}
+
+TEST_P(Families, ThreadsAndLevelsChangeNothing) {
+  const auto tokens = random_tokens(40, 5);
+  const kernels::KernelTable* levels[8];
+  const int num_levels = kernels::runnable_levels(levels);
+  for (const PageFormat pages : kPageFormats) {
+    const Trace expected = Runner(loaded_, {"reference", 1, pages}).run_alone(tokens);
+    for (int level = 0; level < num_levels; ++level) {
+      Runner runner(loaded_, {levels[level]->name, 3, pages});
+      EXPECT_TRUE(expected == runner.run_alone(tokens)) << levels[level]->name;
+      EXPECT_TRUE(expected == runner.run_alone(tokens, {30, 1, 1, 1, 7})) << levels[level]->name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Families, ::testing::ValuesIn(kCases), [](const auto& info) {
+  std::string name = info.param.file;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(FamilyList, EveryOneIsTested) {
+  for (const model::Family* family : model::families())
+    EXPECT_TRUE(std::any_of(std::begin(kCases), std::end(kCases), [&](const Case& c) { return family->name == std::string(c.family); }))
+        << family->name;
+}
+
+}  // namespace
+}  // namespace couplet
