@@ -4,7 +4,7 @@
 
 #include "couplet/error.h"
 #include "text/pretokenize.h"
-#include "text/word_pattern.h"
+#include "text/splitter.h"
 
 namespace couplet::text {
 namespace {
@@ -14,8 +14,10 @@ class BpeTokenizer final : public VocabularyTokenizer {
   BpeTokenizer(Vocabulary vocabulary, const PreTokenizer& pre, const std::vector<std::string_view>& merges)
       : VocabularyTokenizer(std::move(vocabulary)),
         pre_(&pre),
-        pattern_(pre.pattern),
         merges_(merges.size()) {
+    for (const std::string_view pattern : pre.patterns) {
+      if (!pattern.empty()) splitters_.emplace_back(pattern);
+    }
     const PieceMap spelled = map_pieces(this->vocabulary().texts, pre.whole_words);
     load_byte_ids(spelled);
     load_merges(spelled, merges);
@@ -34,10 +36,18 @@ class BpeTokenizer final : public VocabularyTokenizer {
 
   void append_text(std::string_view text, TokenizeScratch& scratch,
                    std::vector<TokenId>& ids) const override {
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = pattern_.end_of_word(text, begin, scratch.characters_read);
-      const std::string_view word = text.substr(begin, end - begin);
+    const auto append = [&](std::string_view word) {
       scratch.cache.append(word, ids, [&] { append_word(word, scratch.merge, ids); });
+    };
+    const WordPattern& pattern = splitters_[0].pattern();
+    if (splitters_.size() > 1 || !pattern.always_matches()) {
+      cut(text, splitters_, scratch.words, scratch.cut_words, scratch.characters_read);
+      for (const std::string_view word : scratch.words) append(word);
+      return;
+    }
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = pattern.end_of_word(text, begin, scratch.characters_read);
+      append(text.substr(begin, end - begin));
       begin = end;
     }
   }
@@ -103,7 +113,7 @@ class BpeTokenizer final : public VocabularyTokenizer {
   }
 
   const PreTokenizer* pre_;
-  WordPattern pattern_;
+  std::vector<Splitter> splitters_;
   PairMap merges_;
   std::array<TokenId, 256> byte_ids_{};
   std::optional<PieceMap> words_;  // normal tokens by their bytes

@@ -10,14 +10,69 @@
 namespace couplet::text {
 namespace {
 
-constexpr int kMaxDepth = 16;    // of groups in groups
-constexpr int kMaxRepeat = 100;  // the automaton holds a copy for each
+constexpr std::size_t kMaxPatternBytes = 8192;  // the longest in use has 700
+constexpr int kMaxDepth = 16;                   // of groups in groups, or classes in classes
+constexpr int kMaxRepeat = 100;                 // the automaton holds a copy for each
+
+constexpr std::uint32_t categories(std::string_view names) {
+  std::uint32_t bits = 0;
+  for (std::uint32_t i = 0; i < kCategoryNames.size() / 2; ++i) {
+    for (std::size_t at = 0; at < names.size(); at += 3) {
+      if (names.substr(at, 2) == kCategoryNames.substr(2UL * i, 2)) bits |= 1U << i;
+    }
+  }
+  return bits;
+}
+
+// The code points that are in both sets or, where `both` is null, all that are not in `set`; as ranges alone.
+CharSet combine(const CharSet& set, const CharSet* both) {
+  std::vector<char32_t> starts;
+  for (const std::uint32_t range : kCategoryRanges) starts.push_back(range >> 5U);
+  for (const CharSet* one : {&set, both}) {
+    if (one == nullptr) continue;
+    for (const auto& [first, last] : one->ranges) starts.insert(starts.end(), {first, last + 1});
+  }
+  std::sort(starts.begin(), starts.end());
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  starts.push_back(kNumCodePoints);
+  CharSet combined;
+  std::size_t range = 0;
+  for (std::size_t i = 0; i + 1 < starts.size() && starts[i] < kNumCodePoints; ++i) {
+    while (range + 1 < kNumCategoryRanges && kCategoryRanges[range + 1] >> 5U <= starts[i]) ++range;
+    const std::uint32_t category = kCategoryRanges[range] & 31U;
+    const bool in_set = set.contains(starts[i], category);
+    if (both != nullptr ? in_set && both->contains(starts[i], category) : !in_set)
+      combined.ranges.emplace_back(starts[i], starts[i + 1] - 1);
+  }
+  combined.sort();
+  return combined;
+}
+
+void unite(CharSet& set, CharSet other) {
+  other.sort();
+  if (other.negated) {
+    other.negated = false;
+    other = combine(other, nullptr);
+  }
+  set.ranges.insert(set.ranges.end(), other.ranges.begin(), other.ranges.end());
+  set.categories |= other.categories;
+  set.sort();
+}
+
+CharSet space_set() { return {{{'\t', '\r'}, {0x85, 0x85}}, categories("Zs Zl Zp")}; }
+
+// Letters, marks, digits and what joins words; of the symbols, the circled and squared letters.
+CharSet word_set() {
+  return {{{0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}},
+          categories("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl Pc")};
+}
 
 class Parser {
  public:
   explicit Parser(std::string_view pattern) : pattern_(pattern) {}
 
   ParsedPattern parse() {
+    if (pattern_.size() > kMaxPatternBytes) refuse("more than " + std::to_string(kMaxPatternBytes) + " bytes");
     PatternNode root = parse_either(0);
     if (at_ != pattern_.size()) refuse("an unmatched )");
     return {std::move(root), std::move(sets_)};
@@ -27,7 +82,7 @@ class Parser {
   [[noreturn]] void refuse(const std::string& got) const {
     throw Error(
         ErrorKind::unsupported,
-        "[tokenizer] pattern: expected classes, groups, alternatives, repeats or a last (?!class), got " +
+        "[tokenizer] pattern: expected classes, groups, alternatives, greedy repeats or a last (?!class), got " +
             got + " at byte " + std::to_string(at_));
   }
 
@@ -94,6 +149,10 @@ class Parser {
   }
 
   PatternNode parse_atom(int depth) {
+    if (skip("(?i)")) {
+      any_case_ = true;
+      return {};
+    }
     if (skip("(?:")) return parse_group(depth, any_case_);
     if (skip("(?i:")) return parse_group(depth, true);
     if (skip("(?!")) {
@@ -101,6 +160,10 @@ class Parser {
       expect(")");
       return node;
     }
+    if (next_is("(?")) refuse("a group of the kind " + std::string(pattern_.substr(at_, 3)));
+    if (skip("(")) return parse_group(depth, any_case_);
+    // The end of a line: of the text, or before a newline.
+    if (skip("$")) return {.kind = PatternNode::not_next, .set = add({{{'\n', '\n'}}, 0, true})};
     return {.kind = PatternNode::one_of, .set = add(parse_set())};
   }
 
@@ -115,29 +178,52 @@ class Parser {
   // One character, escape or [class].
   CharSet parse_set() {
     if (at_ == pattern_.size()) refuse("the end");
+    if (skip("[")) return parse_class(0);
+    if (skip(".")) return {{{'\n', '\n'}}, 0, true};
+    if (std::string_view("(){}?*+^$]|").find(pattern_[at_]) != std::string_view::npos)
+      refuse(std::string(1, pattern_[at_]));
     CharSet set;
-    if (!skip("[")) {
-      if (std::string_view("(){}?*+.^$]").find(pattern_[at_]) != std::string_view::npos)
-        refuse(std::string(1, pattern_[at_]));
-      add_item(set, false);
-      return set;
-    }
-    set.negated = skip("^");
+    add_item(set, false);
+    return set;
+  }
+
+  // What follows "[".
+  CharSet parse_class(int depth) {
+    if (depth > kMaxDepth) refuse("too many classes in classes");
+    const bool negated = skip("^");
+    CharSet set, all_before;
+    bool is_intersection = false;
     do {
-      if (next_is("[") || next_is("&&")) refuse("a class in a class");
-      add_item(set, true);
+      if (next_is("[:")) refuse("a class of the kind [:name:]");
+      if (skip("[")) {
+        unite(set, parse_class(depth + 1));
+      } else if (skip("&&")) {
+        set.sort();
+        all_before = is_intersection ? combine(all_before, &set) : std::move(set);
+        set = {};
+        is_intersection = true;
+      } else {
+        add_item(set, true);
+      }
     } while (!skip("]"));
+    set.sort();
+    if (is_intersection) set = combine(all_before, &set);
+    set.negated = negated;
     return set;
   }
 
   // What stands for one or more characters of a class, or alone.
   void add_item(CharSet& set, bool in_class) {
-    if (skip("\\p{")) return add_category(set);
-    if (skip("\\s")) return add_space(set);
-    if (!in_class && skip("\\S")) {
-      add_space(set);
-      set.negated = true;
-      return;
+    if (skip("\\p{")) return unite(set, take_category(false));
+    if (skip("\\P{")) return unite(set, take_category(true));
+    for (const auto& [letter, known] : {std::pair{'s', space_set()}, {'d', {{}, categories("Nd")}}, {'w', word_set()}}) {
+      const char lower_name[] = {'\\', letter}, upper_name[] = {'\\', static_cast<char>(letter - 'a' + 'A')};
+      const bool is_negated = next_is({upper_name, 2});
+      if (!is_negated && !next_is({lower_name, 2})) continue;
+      at_ += 2;
+      CharSet item = known;
+      item.negated = is_negated;
+      return unite(set, std::move(item));
     }
     const char32_t first = take_literal();
     char32_t last = first;
@@ -147,7 +233,9 @@ class Parser {
       if (last < first) refuse("a range in the wrong order");
     }
     set.ranges.emplace_back(first, last);
-    if (any_case_) add_other_case(set, first);
+    if (!any_case_) return;
+    if (last >= 0x80) refuse("a character beyond ASCII in (?i)");
+    for (char32_t letter = first; letter <= last; ++letter) add_other_case(set, letter);
   }
 
   char32_t take_literal() {
@@ -155,31 +243,45 @@ class Parser {
     if (skip("r")) return '\r';
     if (skip("n")) return '\n';
     if (skip("t")) return '\t';
+    if (skip("x{")) {
+      const char32_t value = take_hex(1, 6);
+      expect("}");
+      return value;
+    }
+    if (skip("x")) return take_hex(2, 2);
+    if (skip("u")) return take_hex(4, 4);
     const char32_t escaped = take_char();
-    const bool means_itself =
-        escaped < 0x80 && std::string_view("\\/[](){}.*+?^$|-'\"#&~").find(static_cast<char>(escaped)) !=
-                              std::string_view::npos;
-    if (!means_itself) refuse("an escape that is not known");
+    const bool is_letter_or_digit = (escaped >= '0' && escaped <= '9') || (escaped >= 'A' && escaped <= 'Z') ||
+                                    (escaped >= 'a' && escaped <= 'z');
+    if (escaped >= 0x80 || is_letter_or_digit) refuse("an escape that is not known");
     return escaped;
   }
 
-  void add_category(CharSet& set) {
-    const std::string_view name = pattern_.substr(at_, pattern_.find('}', at_) - at_);
-    if (name.size() != 1 && name.size() != 2) refuse("a class that is no general category");
-    std::uint32_t found = 0;
-    for (std::uint32_t i = 0; i < kCategoryNames.size() / 2; ++i) {
-      if (kCategoryNames.substr(2UL * i, 2).starts_with(name)) found |= 1U << i;
+  char32_t take_hex(int least, int most) {
+    char32_t value = 0;
+    int count = 0;
+    for (; count < most && at_ < pattern_.size(); ++count, ++at_) {
+      const std::size_t digit = std::string_view("0123456789abcdefABCDEF").find(pattern_[at_]);
+      if (digit == std::string_view::npos) break;
+      value = 16 * value + static_cast<char32_t>(digit < 16 ? digit : digit - 6);
     }
-    if (found == 0) refuse("a class that is no general category");
-    set.categories |= found;
-    at_ += name.size() + 1;
+    if (count < least || value >= kNumCodePoints) refuse("no hexadecimal code point");
+    return value;
   }
 
-  static void add_space(CharSet& set) {
-    for (const std::string_view name : {"Zs", "Zl", "Zp"})
-      set.categories |= 1U << (kCategoryNames.find(name) / 2);
-    set.ranges.emplace_back('\t', '\r');
-    set.ranges.emplace_back(0x85, 0x85);
+  CharSet take_category(bool negated) {
+    if (skip("^")) negated = !negated;
+    const std::string_view name = pattern_.substr(at_, pattern_.find('}', at_) - at_);
+    CharSet set;
+    set.negated = negated;
+    if (name.size() == 1 || name.size() == 2) {
+      for (std::uint32_t i = 0; i < kCategoryNames.size() / 2; ++i) {
+        if (kCategoryNames.substr(2UL * i, 2).starts_with(name)) set.categories |= 1U << i;
+      }
+    }
+    if (set.categories == 0) refuse("\\p{...} that is no general category");
+    at_ += name.size() + 1;
+    return set;
   }
 
   static void add_other_case(CharSet& set, char32_t letter) {
@@ -191,11 +293,12 @@ class Parser {
   }
 
   std::uint32_t add(CharSet set) {
+    set.sort();
     const auto found = std::find(sets_.begin(), sets_.end(), set);
     const auto index = static_cast<std::uint32_t>(found - sets_.begin());
     if (found == sets_.end()) sets_.push_back(std::move(set));
-    if (sets_.size() > 64)
-      refuse("more than 64 different classes");  // WordPattern keeps a bit for each in 64
+    if (sets_.size() > 63)
+      refuse("more than 63 different classes");  // WordPattern keeps a bit for each in 64
     return index;
   }
 
@@ -207,11 +310,24 @@ class Parser {
 
 }  // namespace
 
+void CharSet::sort() {
+  std::sort(ranges.begin(), ranges.end());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (kept > 0 && ranges[i].first <= ranges[kept - 1].second + 1) {
+      ranges[kept - 1].second = std::max(ranges[kept - 1].second, ranges[i].second);
+    } else {
+      ranges[kept++] = ranges[i];
+    }
+  }
+  ranges.resize(kept);
+}
+
 bool CharSet::contains(char32_t code_point, std::uint32_t category) const {
-  const bool within =
-      (categories >> category & 1U) != 0 || std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
-        return code_point >= range.first && code_point <= range.second;
-      });
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), code_point,
+                                      [](char32_t value, const auto& range) { return value < range.first; });
+  const bool within = (categories >> category & 1U) != 0 ||
+                      (after != ranges.begin() && code_point <= std::prev(after)->second);
   return within != negated;
 }
 

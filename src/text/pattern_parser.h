@@ -10,11 +10,12 @@ namespace couplet::text {
 
 // A set of code points: ranges and general categories, or all but those.
 struct CharSet {
-  std::vector<std::pair<char32_t, char32_t>> ranges;  // both ends within
+  std::vector<std::pair<char32_t, char32_t>> ranges;  // both ends within; ascending and apart once sorted
   std::uint32_t categories = 0;                       // bit i: category i of kCategoryNames
   bool negated = false;
 
-  bool contains(char32_t code_point, std::uint32_t category) const;
+  void sort();
+  bool contains(char32_t code_point, std::uint32_t category) const;  // sorted
   bool operator==(const CharSet&) const = default;
 };
 

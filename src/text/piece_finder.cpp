@@ -40,31 +40,22 @@ PieceFinder::Match PieceFinder::find(std::string_view text, std::size_t from) co
 
 PieceFinder::Match PieceFinder::longest_at(std::string_view text, std::size_t begin) const {
   Match match;
-  auto [low, high] = by_first_[static_cast<unsigned char>(text[begin])];
-  // [low, high): the pieces that begin with the `depth` bytes from `begin` on; one that is just these is the
-  // first.
-  for (std::size_t depth = 1; low < high; ++depth) {
-    if (pieces_[low].size() == depth) match = {begin, depth, ids_[low]};
-    if (begin + depth == text.size()) break;
-    const int byte = static_cast<unsigned char>(text[begin + depth]);
-    const auto bound = [&](std::uint32_t from, int least) {
-      std::uint32_t to = high;
-      while (from < to) {
-        const std::uint32_t middle = from + (to - from) / 2;
-        const std::string_view piece = pieces_[middle];
-        const int here = piece.size() > depth ? static_cast<unsigned char>(piece[depth]) : -1;
-        if (here < least) {
-          from = middle + 1;
-        } else {
-          to = middle;
-        }
-      }
-      return from;
-    };
-    low = bound(low, byte);
-    high = bound(low, byte + 1);
-  }
+  for_each_at(text, begin, [&](std::size_t length, TokenId id) { match = {begin, length, id}; });
   return match;
+}
+
+std::uint32_t PieceFinder::first_with(std::uint32_t low, std::uint32_t high, std::size_t depth, int least) const {
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    const std::string_view piece = pieces_[middle];
+    const int here = piece.size() > depth ? static_cast<unsigned char>(piece[depth]) : -1;
+    if (here < least) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
 }
 
 }  // namespace couplet::text

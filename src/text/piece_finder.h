@@ -26,7 +26,23 @@ class PieceFinder {
   };
   Match find(std::string_view text, std::size_t from) const;
 
+  // Calls `visit(length, id)` for every piece that the text has at `begin`, the shortest first.
+  template <typename Visit>
+  void for_each_at(std::string_view text, std::size_t begin, const Visit& visit) const {
+    auto [low, high] = by_first_[static_cast<unsigned char>(text[begin])];
+    // [low, high): the pieces that begin with the `depth` bytes from `begin` on; one that is just these is the first.
+    for (std::size_t depth = 1; low < high; ++depth) {
+      if (pieces_[low].size() == depth) visit(depth, ids_[low]);
+      if (begin + depth == text.size()) break;
+      const int byte = static_cast<unsigned char>(text[begin + depth]);
+      low = first_with(low, high, depth, byte);
+      high = first_with(low, high, depth, byte + 1);
+    }
+  }
+
  private:
+  // The first of the pieces [low, high) whose byte at `depth` is at least `least`; one without it comes first.
+  std::uint32_t first_with(std::uint32_t low, std::uint32_t high, std::size_t depth, int least) const;
   Match longest_at(std::string_view text, std::size_t begin) const;
 
   StringTable pieces_;  // sorted

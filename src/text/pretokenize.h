@@ -2,6 +2,7 @@
 // The named ways to cut a text into words before byte-level BPE merges, as `tokenizer.ggml.pre` names them.
 // No merge crosses a word's border.
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -9,7 +10,8 @@ namespace couplet::text {
 
 struct PreTokenizer {
   std::string_view name;
-  std::string_view pattern;  // see WordPattern
+  // See WordPattern. Each cuts what the one before it left: its matches, and what lies between them, are pieces.
+  std::array<std::string_view, 6> patterns;
   bool whole_words = false;  // a word that is in the vocabulary is its token, whatever the merges make of it
   bool adds_bos = false;     // where the file doesn't say
 };

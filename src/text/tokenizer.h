@@ -23,6 +23,7 @@ struct TokenizeScratch {
   MergeScratch merge;
   WordCache cache;
   std::string normalized, replaced;
+  std::vector<std::string_view> words, cut_words;
   std::size_t characters_read = 0;  // by the pre-tokenizer; work done, for tests of growth
 };
 

@@ -135,7 +135,7 @@ TEST(Bpe, EveryByteComesBack) {
 
 TEST(Bpe, AWordHasItsIdsWhereverItStands) {
   const auto tokenizer = toy_bpe().load();
-  const WordPattern pattern(find_pre_tokenizer("gpt-2").pattern);
+  const WordPattern pattern(find_pre_tokenizer("gpt-2").patterns[0]);
   std::mt19937 random(12);
   for (int i = 0; i < 500; ++i) {
     std::string text;

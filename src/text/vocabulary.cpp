@@ -9,9 +9,6 @@
 namespace couplet::text {
 namespace {
 
-// The longest real pieces have a few hundred bytes (runs of spaces); looking for one costs up to its length
-// at a place.
-constexpr std::size_t kMaxPieceBytes = 4096;
 constexpr std::size_t kMaxVocabularyBytes = std::size_t{1} << 31U;
 
 [[noreturn]] void refuse(const std::string& key, const std::string& expected, const std::string& got) {
@@ -60,41 +57,6 @@ std::string from_marked_spaces(std::string_view text) {
     at += marked ? kMarkedSpace.size() : 1;
   }
   return bytes;
-}
-
-// "<0x0A>" -> 10; -1: not spelled so.
-int spelled_byte(std::string_view text) {
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
-  int value = 0;
-  for (const char digit : text.substr(3, 2)) {
-    const std::size_t upper = std::string_view("0123456789ABCDEF").find(digit);
-    const std::size_t nibble =
-        upper != std::string_view::npos ? upper : std::string_view("0123456789abcdef").find(digit);
-    if (nibble == std::string_view::npos) return -1;
-    value = 16 * value + static_cast<int>(nibble);
-  }
-  return value;
-}
-
-std::string bytes_of(std::string_view text, TokenKind kind, Spelling spelling, std::size_t index) {
-  switch (kind) {
-    case TokenKind::control:
-    case TokenKind::unknown:
-      return {};
-    case TokenKind::byte: {
-      const int byte = spelled_byte(text);
-      if (byte < 0)
-        refuse("tokens", "byte token " + std::to_string(index) + " spelled like <0x0A>",
-               std::to_string(text.size()) + " other bytes");
-      return {static_cast<char>(byte)};
-    }
-    case TokenKind::user_defined:
-      return spelling == Spelling::marked_spaces ? from_marked_spaces(text) : std::string(text);
-    case TokenKind::normal:
-    case TokenKind::unused:
-      break;
-  }
-  return spelling == Spelling::marked_spaces ? from_marked_spaces(text) : from_byte_letters(text);
 }
 
 std::vector<TokenKind> load_kinds(const formats::CheckpointFile& file, std::size_t num_tokens) {
@@ -147,10 +109,10 @@ constexpr std::string_view kTurnEnds[] = {"<|im_end|>",
                                           "<|END_OF_TURN_TOKEN|>",
                                           "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 
-std::vector<TokenId> find_end_ids(const formats::CheckpointFile& file, const Vocabulary& vocabulary) {
-  std::vector<TokenId> ids = {vocabulary.eos};
-  for (const char* key : {"eot_token_id", "eom_token_id"})
-    ids.push_back(load_id(file, key, vocabulary.size()));
+}  // namespace
+
+std::vector<TokenId> find_end_ids(const Vocabulary& vocabulary, std::vector<TokenId> known) {
+  std::vector<TokenId> ids = std::move(known);
   TokenId message_end = -1;
   bool has_return = false;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
@@ -169,7 +131,35 @@ std::vector<TokenId> find_end_ids(const formats::CheckpointFile& file, const Voc
   return ids;
 }
 
-}  // namespace
+int spelled_byte(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
+  int value = 0;
+  for (const char digit : text.substr(3, 2)) {
+    const std::size_t upper = std::string_view("0123456789ABCDEF").find(digit);
+    const std::size_t nibble =
+        upper != std::string_view::npos ? upper : std::string_view("0123456789abcdef").find(digit);
+    if (nibble == std::string_view::npos) return -1;
+    value = 16 * value + static_cast<int>(nibble);
+  }
+  return value;
+}
+
+std::string token_bytes(std::string_view text, TokenKind kind, Spelling spelling) {
+  switch (kind) {
+    case TokenKind::control:
+    case TokenKind::unknown:
+      return {};
+    case TokenKind::byte:
+      return {static_cast<char>(spelled_byte(text))};
+    case TokenKind::user_defined:
+      return spelling == Spelling::marked_spaces ? from_marked_spaces(text) : std::string(text);
+    case TokenKind::normal:
+    case TokenKind::unused:
+      break;
+  }
+  if (spelling == Spelling::plain) return std::string(text);
+  return spelling == Spelling::marked_spaces ? from_marked_spaces(text) : from_byte_letters(text);
+}
 
 std::string byte_letter(unsigned char byte) {
   static const std::array<char32_t, 256> letters = make_byte_letters();
@@ -196,7 +186,10 @@ Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spellin
              std::to_string(text.size()) + " in token " + std::to_string(i));
     }
     vocabulary.texts.add(text);
-    vocabulary.bytes.add(bytes_of(text, vocabulary.kinds[i], spelling, i));
+    if (vocabulary.kinds[i] == TokenKind::byte && spelled_byte(text) < 0)
+      refuse("tokens", "byte token " + std::to_string(i) + " spelled like <0x0A>",
+             std::to_string(text.size()) + " other bytes");
+    vocabulary.bytes.add(token_bytes(text, vocabulary.kinds[i], spelling));
   }
 
   vocabulary.bos = load_id(file, "bos_token_id", vocabulary.size());
@@ -208,7 +201,10 @@ Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spellin
       vocabulary.unknown = static_cast<TokenId>(found - vocabulary.kinds.begin());
   }
   vocabulary.adds_bos = file.get_bool("tokenizer.ggml.add_bos_token").value_or(adds_bos_by_default);
-  vocabulary.end_ids = find_end_ids(file, vocabulary);
+  std::vector<TokenId> ends = {vocabulary.eos};
+  for (const char* key : {"eot_token_id", "eom_token_id"})
+    ends.push_back(load_id(file, key, vocabulary.size()));
+  vocabulary.end_ids = find_end_ids(vocabulary, std::move(ends));
   return vocabulary;
 }
 

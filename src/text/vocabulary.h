@@ -14,8 +14,8 @@
 namespace couplet::text {
 
 // How a vocabulary spells bytes: byte-level BPE gives each byte a letter of its own (space is U+0120),
-// SentencePiece writes text as it is, with U+2581 for a space.
-enum class Spelling : std::uint8_t { byte_letters, marked_spaces };
+// SentencePiece writes text as it is, with U+2581 for a space; plain is text as it is.
+enum class Spelling : std::uint8_t { byte_letters, marked_spaces, plain };
 
 struct Vocabulary {
   StringTable texts;  // as spelled
@@ -32,9 +32,18 @@ struct Vocabulary {
 // Throws Error{format} that names the key and, where one is to blame, the entry.
 Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spelling, bool adds_bos_by_default);
 
+// What a token adds to a text; a byte token is one that spelled_byte() reads.
+std::string token_bytes(std::string_view text, TokenKind kind, Spelling spelling);
+// "<0x0A>" -> 10; -1: not spelled so.
+int spelled_byte(std::string_view text);
+// `known` (-1: none) and the control tokens that end a turn or a text, ascending.
+std::vector<TokenId> find_end_ids(const Vocabulary& vocabulary, std::vector<TokenId> known);
+
 // The UTF-8 letter that stands for a byte in byte-level BPE.
 std::string byte_letter(unsigned char byte);
 
+// The longest real pieces have a few hundred bytes (runs of spaces); looking for one costs up to its length at a place.
+inline constexpr std::size_t kMaxPieceBytes = 4096;
 inline constexpr std::string_view kMarkedSpace = "\xE2\x96\x81";  // U+2581
 
 }  // namespace couplet::text

@@ -12,23 +12,38 @@ namespace couplet::text {
 
 class WordPattern {
  public:
-  // Reads: characters, \p{L} \p{Lu} \s \S \r \n \t, [classes] with ranges and ^, (?:groups), (?i:without
-  // case), |, ? * + {m} {m,n}, and (?!x) with one class x as the end of an alternative. Throws
-  // Error{unsupported} for the rest.
+  // Reads: characters and escapes, \p{L} \p{Lu} \P{L} \s \S \d \D \w \W . [classes] with ranges, ^, && and classes
+  // in classes, (groups), (?i:without case), |, ? * + {m} {m,n}, and, as the end of an alternative, (?!x) with one
+  // class x or $. Throws Error{unsupported} that names the rest.
   explicit WordPattern(std::string_view pattern);
 
   // Where the word ends that begins at `begin` (below text.size()); a character that begins none is a word of
   // its own. Adds the characters it read, those beyond the word's end too, to `characters_read`.
   std::size_t end_of_word(std::string_view text, std::size_t begin, std::size_t& characters_read) const;
 
-  std::size_t num_states() const { return table_.size() / stride_; }
+  // The first match that begins at `from` or later; it is never empty. Without one [text.size(), text.size()).
+  struct Match {
+    std::size_t begin, end;
+  };
+  Match find(std::string_view text, std::size_t from, std::size_t& characters_read) const;
+
+  // Whether every character begins a match.
+  bool always_matches() const { return search_.empty(); }
+  std::size_t num_states() const { return words_.size() / stride_; }
 
  private:
-  // A table entry: the row of the next state << 1, and whether a word ends before the character just read.
-  static constexpr std::uint32_t kEndsBefore = 1;
+  // [state][class]: the row of the next state << 1, and a flag; the class beyond the last is the end of the text.
+  using Table = std::vector<std::uint32_t>;
+  std::size_t class_at(const char* at, const char* end, std::size_t& length) const;
+  const char* run(const Table& table, const char* at, const char* end, std::size_t& characters_read) const;
+  const char* run_back(const char* begin, const char* at, const char* end, std::size_t& characters_read) const;
+
   std::vector<std::uint8_t> class_of_;  // [code point]
-  std::vector<std::uint32_t> table_;    // [state][class], the class beyond the last is the end of the text
   std::size_t stride_ = 0;              // classes and the end
+  Table words_;                         // matches that begin where it starts; flag: one ends before this character
+  // Empty where every character begins a match.
+  Table search_;  // like words_, for matches that begin there or later
+  Table back_;    // from a match's end to its beginning; flag: one may begin with this character
 };
 
 }  // namespace couplet::text

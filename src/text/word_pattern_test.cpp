@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <string>
@@ -10,25 +11,26 @@
 #include "couplet/error.h"
 #include "text/pattern_parser.h"
 #include "text/pretokenize.h"
+#include "text/splitter.h"
 #include "text/unicode_tables.h"
 #include "text/utf8.h"
 
 namespace couplet::text {
 namespace {
 
-std::vector<std::string> words_of(const WordPattern& pattern, const std::string& text, std::size_t& read) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = pattern.end_of_word(text, begin, read);
-    words.push_back(text.substr(begin, end - begin));
-    begin = end;
+std::vector<std::string> words_of(const PreTokenizer& pre, const std::string& text, std::size_t& read) {
+  std::vector<Splitter> splitters;
+  for (const std::string_view pattern : pre.patterns) {
+    if (!pattern.empty()) splitters.emplace_back(pattern);
   }
-  return words;
+  std::vector<std::string_view> pieces, before;
+  cut(text, splitters, pieces, before, read);
+  return {pieces.begin(), pieces.end()};
 }
 
 std::vector<std::string> words_of(std::string_view name, const std::string& text) {
   std::size_t read = 0;
-  return words_of(WordPattern(find_pre_tokenizer(name).pattern), text, read);
+  return words_of(find_pre_tokenizer(name), text, read);
 }
 
 // What the automaton must agree with: a backtracking matcher that follows the pattern's tree, as slow as it
@@ -37,19 +39,29 @@ class Backtracking {
  public:
   explicit Backtracking(std::string_view pattern) : parsed_(parse_pattern(pattern)) {}
 
-  std::vector<std::string> words(const std::string& text) const {
-    std::vector<std::string> words;
-    for (std::size_t begin = 0; begin < text.size();) {
+  // The matches in turn, and what lies between them.
+  std::vector<std::string> pieces(const std::string& text) const {
+    std::vector<std::string> pieces;
+    std::size_t between = 0, begin = 0;
+    const auto put = [&](std::size_t from, std::size_t to) {
+      if (from < to) pieces.push_back(text.substr(from, to - from));
+    };
+    while (begin < text.size()) {
       std::size_t end = begin;
       match(parsed_.root, text, begin, [&](std::size_t at) {
         end = at;
         return true;
       });
-      if (end == begin) end += char_at(text, begin).length;
-      words.push_back(text.substr(begin, end - begin));
-      begin = end;
+      if (end == begin) {
+        begin += char_at(text, begin).length;
+        continue;
+      }
+      put(between, begin);
+      put(begin, end);
+      between = begin = end;
     }
-    return words;
+    put(between, begin);
+    return pieces;
   }
 
  private:
@@ -115,26 +127,33 @@ std::string random_text(std::mt19937& random, std::size_t max_parts) {
   return text;
 }
 
-const std::vector<std::string> kNames = {"gpt-2", "smollm", "llama-bpe", "qwen2"};
+const std::vector<std::string> kNames = {"gpt-2",          "smollm",       "llama-bpe", "qwen2",      "gpt-4o",
+                                         "tekken",         "falcon",       "bloom",     "viking",     "deepseek-v3",
+                                         "deepseek-coder", "deepseek-llm", "bailingmoe", "seed-coder"};
 
 TEST(WordPattern, FindsWhatBacktrackingFinds) {
   std::vector<std::string> patterns;
-  for (const std::string& name : kNames) patterns.emplace_back(find_pre_tokenizer(name).pattern);
-  // Alternatives in the "wrong" order, nested groups, counts, and the pattern of OpenAI's o200k.
-  patterns.insert(
-      patterns.end(),
-      {R"(a|ab|abc)", R"((?:a|ab)(?:c|x)?|\s)", R"(\p{N}{2,3}|\p{L}{2}|\s+(?!\S))", R"((?:(?:a*b)*x)+|\S)",
-       R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
-       R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
-       R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"});
+  for (const std::string& name : kNames) {
+    for (const std::string_view pattern : find_pre_tokenizer(name).patterns) {
+      if (!pattern.empty()) patterns.emplace_back(pattern);
+    }
+  }
+  // Alternatives in the "wrong" order, nested groups, counts, classes in classes, lines' ends, gaps between matches.
+  patterns.insert(patterns.end(),
+                  {R"(a|ab|abc)", R"((?:a|ab)(?:c|x)?|\s)", R"(\p{N}{2,3}|\p{L}{2}|\s+(?!\S))", R"((?:(?:a*b)*x)+|\S)",
+                   R"(b\s+|ab)", R"(\s+$|x.)", R"(a(?![^\s\d])|xab|\W\w)", R"([\P{L}&&[^\s\p{N}]]+)",
+                   R"([a-z&&[^aeiou]]{2}|[\S\n]\D)", R"((?i)ab|[\x{41}-\u005A\x21])", R"((\s*\n)+x?|\p{^L} )"});
   std::mt19937 random(1);
   for (const std::string& text : patterns) {
-    const WordPattern pattern(text);
+    const std::vector<Splitter> splitter = {Splitter(text)};
     const Backtracking oracle(text);
     for (int i = 0; i < 300; ++i) {
       const std::string sample = random_text(random, 24);
       std::size_t read = 0;
-      ASSERT_EQ(words_of(pattern, sample, read), oracle.words(sample)) << text << "\n" << sample;
+      std::vector<std::string_view> pieces, before;
+      cut(sample, splitter, pieces, before, read);
+      const std::vector<std::string> found(pieces.begin(), pieces.end());
+      ASSERT_EQ(found, oracle.pieces(sample)) << text << "\n" << sample;
     }
   }
 }
@@ -145,13 +164,14 @@ TEST(WordPattern, ReadsEachCharacterAtMostThreeTimes) {
   std::mt19937 random(2);
   for (int i = 0; i < 40; ++i) hard.push_back(random_text(random, 5));
   for (const std::string& name : kNames) {
-    const WordPattern pattern(find_pre_tokenizer(name).pattern);
     for (const std::string& part : hard) {
       std::string text;
       while (text.size() < 20000) text += part;
       std::size_t read = 0;
-      words_of(pattern, text, read);
-      EXPECT_LE(read, 3 * text.size()) << name << " on " << part;
+      const auto words = words_of(find_pre_tokenizer(name), text, read);
+      const auto num_steps = static_cast<std::size_t>(
+          std::ranges::count_if(find_pre_tokenizer(name).patterns, [](auto pattern) { return !pattern.empty(); }));
+      EXPECT_LE(read, 3 * num_steps * text.size()) << name << " on " << part;
     }
   }
 }
@@ -182,18 +202,56 @@ TEST(PreTokenizer, AnUnknownNameIsAnErrorThatListsTheKnown) {
   }
 }
 
+TEST(PreTokenizer, CutsInSteps) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of("deepseek-v3", "a1234 漢字かなx#tag #"),
+            (Words{"a", "123", "4", " ", "漢字かな", "x", "#tag", " #"}));
+  EXPECT_EQ(words_of("falcon", "it's 1234567!?"), (Words{"it", "'", "s", " ", "123", "456", "7", "!?"}));
+  EXPECT_EQ(words_of("deepseek-llm", "ab  \n 12x "), (Words{"ab", "  ", "\n", " ", "12", "x", " "}));
+  EXPECT_EQ(words_of("viking", "Hei, 12 ja"), (Words{"Hei", ",", " ", "1", "2", " ja"}));
+  EXPECT_EQ(words_of("gpt-4o", "HelloWorld'S/\n/ 1234"), (Words{"Hello", "World'S", "/\n/", " ", "123", "4"}));
+  EXPECT_EQ(words_of("tekken", "HelloWorld's 12"), (Words{"Hello", "World", "'s", " ", "1", "2"}));
+}
+
+TEST(Splitter, PutsMatchesWhereTheyBelong) {
+  using Words = std::vector<std::string>;
+  const auto split = [](SplitBehaviour behaviour, bool invert, std::string_view text) {
+    std::vector<std::string_view> pieces, before;
+    std::size_t read = 0;
+    cut(text, {Splitter("-", behaviour, invert)}, pieces, before, read);
+    return Words(pieces.begin(), pieces.end());
+  };
+  constexpr std::string_view kText = "-the-final--countdown";
+  EXPECT_EQ(split(SplitBehaviour::removed, false, kText), (Words{"the", "final", "countdown"}));
+  EXPECT_EQ(split(SplitBehaviour::isolated, false, kText), (Words{"-", "the", "-", "final", "-", "-", "countdown"}));
+  EXPECT_EQ(split(SplitBehaviour::contiguous, false, kText), (Words{"-", "the", "-", "final", "--", "countdown"}));
+  EXPECT_EQ(split(SplitBehaviour::merged_with_previous, false, kText),
+            (Words{"-", "the-", "final-", "-", "countdown"}));
+  EXPECT_EQ(split(SplitBehaviour::merged_with_next, false, kText), (Words{"-the", "-final", "-", "-countdown"}));
+  EXPECT_EQ(split(SplitBehaviour::removed, true, kText), (Words{"-", "-", "-", "-"}));
+  EXPECT_EQ(split(SplitBehaviour::contiguous, true, kText), (Words{"-", "the", "-", "final", "--", "countdown"}));
+  EXPECT_EQ(split(SplitBehaviour::merged_with_next, true, "a-b"), (Words{"a-", "b"}));
+}
+
+TEST(Splitter, EndsAPatternThatReadsTooOften) {
+  std::vector<std::string_view> pieces, before;
+  std::size_t read = 0;
+  const std::vector<Splitter> steps = {Splitter("a*b|a")};
+  EXPECT_THROW(cut(std::string(20000, 'a'), steps, pieces, before, read), Error);
+  EXPECT_LE(read, 66U * 20001U);
+  // Not finding a match again and again reads the text but once.
+  read = 0;
+  cut(std::string(20000, ' ') + "x", {Splitter(R"(\s+$|y)")}, pieces, before, read);
+  EXPECT_LE(read, 2U * 20002U);
+}
+
 TEST(WordPattern, RefusesWhatItDoesNotRead) {
-  for (const char* pattern : {"(",          ")",       "(?=a)",
-                              "(?!",        "(?!a)b",  "a(?!b",
-                              "[",          "[a",      "[]",
-                              "[b-a]",      "[[a]]",   "a{",
-                              "a{2",        "a{3,2}",  "a{1000}",
-                              "a*?",        "a++",     "*",
-                              "+a",         "^a",      "a$",
-                              ".",          "\\",      "\\b",
-                              "\\p{",       "\\p{Xx}", "\\p{}",
-                              "\\pL",       "(a)",     "(?i:a",
-                              "(?:(?!a))*", "a{,2}",   "(?:a{100}){100}{100}"}) {
+  for (const char* pattern :
+       {"(",     ")",      "(?=a)",  "(?!",    "(?!a)b",   "a(?!b",     "[",    "[a",       "[]",         "[b-a]",
+        "[[a]",  "a{",     "a{2",    "a{3,2}", "a{1000}",  "a*?",       "a++",  "*",        "+a",         "^a",
+        "a$b",   "(?<=a)", "(?>a)",  "\\",     "\\b",      "\\p{",      "\\A",  "\\p{Xx}",  "\\p{}",      "\\p{Han}",
+        "\\pL",  "(a",     "(?i:a",  "a{,2}",  "(?i:é)",   "[[:alpha:]]", "a*",   "a|b?",     "\\x{110000}", "\\xg0",
+        "\\u12", "(?:(?!a))*",       "(?:a{100}){100}{100}"}) {
     try {
       const WordPattern made(pattern);
       ADD_FAILURE() << pattern;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,18 +19,24 @@
 #include "couplet/tokenizer.h"
 #include "formats/checkpoint_file.h"
 #include "text/load.h"
+#include "text/tokenizer_json.h"
 
 namespace couplet {
 namespace {
 
 using Ids = std::vector<TokenId>;
 
-std::filesystem::path model_path(const std::string& name) {
+std::filesystem::path models_folder() {
   const char* folder = std::getenv("COUPLET_MODELS");
   const char* home = std::getenv("HOME");
-  const std::filesystem::path root =
-      folder != nullptr ? folder : std::filesystem::path(home != nullptr ? home : "") / ".cache/couplet";
-  return root / (name + ".gguf");
+  return folder != nullptr ? folder : std::filesystem::path(home != nullptr ? home : "") / ".cache/couplet";
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw std::runtime_error("no file " + path.string() + ": get it with tools/fetch_tokenizers.py or set COUPLET_MODELS");
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // One tokenizer a model for the whole program.
@@ -37,12 +44,24 @@ const Tokenizer& tokenizer_of(const std::string& name) {
   static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
   std::unique_ptr<Tokenizer>& tokenizer = loaded[name];
   if (!tokenizer) {
-    const auto path = model_path(name);
+    const auto path = models_folder() / (name + ".gguf");
     if (!std::filesystem::exists(path)) {
       throw std::runtime_error("no model " + path.string() + ": get it with `couplet pull " + name +
                                "` or set COUPLET_MODELS");
     }
     tokenizer = text::load_tokenizer(*formats::CheckpointFile::open(path));
+  }
+  return *tokenizer;
+}
+
+// The same from the tokenizer.json of a Hugging Face folder.
+const Tokenizer& folder_tokenizer_of(const std::string& name) {
+  static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
+  std::unique_ptr<Tokenizer>& tokenizer = loaded[name];
+  if (!tokenizer) {
+    const auto folder = models_folder() / "tokenizers" / name;
+    tokenizer =
+        text::load_tokenizer_json(read_file(folder / "tokenizer.json"), read_file(folder / "tokenizer_config.json"));
   }
   return *tokenizer;
 }
@@ -66,6 +85,42 @@ TEST_P(GoldenTokens, MatchEveryLine) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTokens, testing::Values("smollm2", "gemma3"),
                          [](const auto& info) { return std::string(info.param); });
+
+class FolderTokens : public testing::TestWithParam<const char*> {};
+
+TEST_P(FolderTokens, MatchEveryLine) {
+  const std::string name = GetParam();
+  const Tokenizer& tokenizer = folder_tokenizer_of(name);
+  std::ifstream file(COUPLET_SOURCE_DIR "/tests/data/tokens." + name + ".jsonl");
+  int num_lines = 0;
+  for (std::string line; std::getline(file, line); ++num_lines) {
+    const auto row = nlohmann::json::parse(line);
+    const auto text = row["text"].get<std::string>();
+    const Ids ids = tokenizer.tokenize(text);
+    EXPECT_EQ(ids, row["ids"].get<Ids>()) << line;
+    EXPECT_EQ(tokenizer.inexpressible(text), 0U);
+    if (name == "qwen3") continue;  // it composes characters
+    const std::string before = name == "llama2" && !text.empty() ? " " : "";
+    EXPECT_EQ(detokenize(tokenizer, ids), before + text) << line;
+  }
+  EXPECT_EQ(num_lines, 60);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FolderTokens,
+                         testing::Values("llama2", "llama3_1", "qwen3", "gptoss", "deepseek_v3", "gemma3"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(FolderTokens, WhatTheFilesSay) {
+  const Ids begins = {folder_tokenizer_of("llama3_1").bos_id(), folder_tokenizer_of("deepseek_v3").bos_id(),
+                      folder_tokenizer_of("gemma3").bos_id(), folder_tokenizer_of("qwen3").bos_id()};
+  EXPECT_EQ(begins, (Ids{128000, 0, 2, -1}));
+  EXPECT_EQ(folder_tokenizer_of("llama3_1").tokenize("a", {.bos = true}), (Ids{128000, 64}));
+  EXPECT_FALSE(folder_tokenizer_of("qwen3").adds_bos());
+  EXPECT_TRUE(folder_tokenizer_of("deepseek_v3").adds_bos());
+  EXPECT_FALSE(folder_tokenizer_of("gptoss").adds_bos());
+  const auto ends = folder_tokenizer_of("qwen3").end_ids();
+  EXPECT_EQ(Ids(ends.begin(), ends.end()), (Ids{151643, 151645}));
+}
 
 constexpr TokenizeOptions kSpecial{.special = true};
 
