@@ -44,10 +44,10 @@ struct FilePart {
 
 class CheckpointFile {
  public:
-  // Opens a GGUF file v2 or v3; of a split one, all parts beside it. Throws couplet::Error, "[gguf] ..." or
-  // "[file] ...".
+  // Opens a GGUF file v2 or v3 (of a split one, all parts beside it) or a Hugging Face folder. Throws couplet::Error,
+  // "[gguf] ...", "[safetensors] ...", "[folder] ..." or "[file] ...".
   static std::unique_ptr<CheckpointFile> open(const std::filesystem::path& path);
-  // The same from memory that outlives the object (tests, fuzzers); a split file is refused.
+  // A GGUF file from memory that outlives the object (tests, fuzzers); a split file is refused.
   static std::unique_ptr<CheckpointFile> parse(std::span<const std::byte> bytes);
   virtual ~CheckpointFile() = default;
 
@@ -65,7 +65,7 @@ class CheckpointFile {
   virtual std::span<const Tensor> tensors() const = 0;
   virtual const Tensor* find(std::string_view name) const = 0;  // null: not there
 
-  virtual std::string_view format() const = 0;  // "GGUF v3"
+  virtual std::string_view format() const = 0;  // "GGUF v3", "safetensors"
   virtual std::uint64_t file_bytes() const = 0;
   virtual std::span<const FilePart> parts() const = 0;  // none where the caller owns the bytes
   // Asks the system to read tensor bytes ahead / to drop the resident pages of those that were copied.

@@ -140,12 +140,4 @@ void GgufFile::drop(std::span<const std::byte> bytes) const {
   formats::drop_pages(bytes);
 }
 
-std::unique_ptr<CheckpointFile> CheckpointFile::open(const std::filesystem::path& path) {
-  return std::make_unique<GgufFile>(path);
-}
-
-std::unique_ptr<CheckpointFile> CheckpointFile::parse(std::span<const std::byte> bytes) {
-  return std::make_unique<GgufFile>(bytes);
-}
-
 }  // namespace couplet::formats

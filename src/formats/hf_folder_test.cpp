@@ -1,0 +1,202 @@
+#include "formats/hf_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "couplet/error.h"
+#include "formats/checkpoint_testing.h"
+#include "formats/safetensors_builder.h"
+
+namespace couplet::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string config(const std::string& type, const std::string& more = "") {
+  return R"({"model_type":")" + type +
+         R"(","hidden_size":4,"num_attention_heads":2,"num_hidden_layers":1,"intermediate_size":6,
+         "max_position_embeddings":32,"rms_norm_eps":1e-5,"tie_word_embeddings":true)" +
+         (more.empty() ? "" : "," + more) + "}";
+}
+
+class HfFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  void write_model(const std::string& json, const SafetensorsBuilder& weights) {
+    write("config.json", json);
+    weights.write(folder_ / "model.safetensors");
+  }
+  std::string refusal() {
+    try {
+      CheckpointFile::open(folder_);
+      return "none";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  fs::path folder_ = fs::path(::testing::TempDir()) / ("couplet_folder_" + std::to_string(::getpid()));
+};
+
+SafetensorsBuilder embedding() { return SafetensorsBuilder().add_floats("model.embed_tokens.weight", {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}); }
+
+std::vector<float> values(const CheckpointFile& file, const char* name) {
+  const Tensor* tensor = file.find(name);
+  if (tensor == nullptr) return {};
+  std::vector<float> numbers(tensor->row_length() * tensor->num_rows());
+  dequantize(tensor->type, tensor->bytes.data(), numbers.size(), numbers.data());
+  return numbers;
+}
+
+TEST_F(HfFolderTest, SpeaksGgufsWords) {
+  write_model(config("llama", R"("rope_theta":5e5,"num_key_value_heads":1)"),
+              embedding()
+                  .add("model.layers.0.self_attn.q_proj.weight", "BF16", {4, 4}, 32)
+                  .add("model.layers.0.post_attention_layernorm.weight", "F16", {4}, 8)
+                  .add("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {1}, 4)
+                  .add("lm_head.weight", "F32", {2, 4}, 32));
+  write("generation_config.json", R"({"temperature":0.5,"top_k":20,"top_p":null,"do_sample":true})");
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->format(), "safetensors");
+  EXPECT_EQ(file->get_string("general.architecture"), "llama");
+  EXPECT_EQ(file->get_string("general.name"), folder_.filename().string());
+  EXPECT_EQ(file->get_uint("llama.block_count"), 1u);
+  EXPECT_EQ(file->get_uint("llama.attention.head_count_kv"), 1u);
+  EXPECT_EQ(file->get_uint("llama.rope.dimension_count"), 2u);
+  EXPECT_EQ(file->get_float("llama.rope.freq_base"), 5e5);
+  EXPECT_EQ(file->get_float("llama.attention.layer_norm_rms_epsilon"), static_cast<double>(1e-5F));
+  EXPECT_EQ(file->get_float("general.sampling.temp"), 0.5);
+  EXPECT_EQ(file->get_uint("general.sampling.top_k"), 20u);
+  EXPECT_FALSE(file->get_float("general.sampling.top_p"));
+  EXPECT_THROW(file->get_uint("general.architecture"), Error);
+  EXPECT_EQ(file->tensors().size(), 3u);  // neither the tied head nor what the config already says
+  const Tensor* query = file->find("blk.0.attn_q.weight");
+  ASSERT_NE(query, nullptr);
+  EXPECT_EQ(query->type, TensorType::bf16);
+  EXPECT_EQ(query->rope_order, RopeOrder::halves);
+  EXPECT_NE(file->find("blk.0.ffn_norm.weight"), nullptr);
+  EXPECT_EQ(file->find("token_embd.weight")->row_length(), 4u);
+  EXPECT_EQ(file->parts().size(), 2u);
+  touch_everything(*file);
+}
+
+TEST_F(HfFolderTest, GemmasNormsAreOnePlus) {
+  write_model(config("gemma2", R"("query_pre_attn_scalar":16)"),
+              embedding().add_floats("model.layers.0.pre_feedforward_layernorm.weight", {4}, {0, 1, -0.5F, 2}));
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(values(*file, "blk.0.ffn_norm.weight"), (std::vector<float>{1, 2, 0.5F, 3}));
+  file->drop(file->find("blk.0.ffn_norm.weight")->bytes);  // what was made stays
+  EXPECT_EQ(values(*file, "blk.0.ffn_norm.weight"), (std::vector<float>{1, 2, 0.5F, 3}));
+  EXPECT_EQ(values(*file, "token_embd.weight")[1], 1);
+  EXPECT_EQ(file->get_float("gemma2.attention.scale"), 0.25);
+  write("config.json", config("gemma2", R"("layer_types":["sliding_attention","sliding_attention","full_attention"])"));
+  EXPECT_NE(refusal().find("expected full attention in every second layer, file says every 3"), std::string::npos);
+}
+
+TEST_F(HfFolderTest, ExpertsBecomeOneTensor) {
+  const auto experts = [](int last) {
+    SafetensorsBuilder weights = embedding();
+    for (const int expert : {last, 0}) {
+      const auto value = static_cast<float>(expert);
+      weights.add_floats("model.layers.0.block_sparse_moe.experts." + std::to_string(expert) + ".w1.weight", {1, 4},
+                         {value, value, value, value + 5});
+    }
+    return weights;
+  };
+  write_model(config("mixtral", R"("num_local_experts":2,"num_experts_per_tok":1)"), experts(1));
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->get_uint("llama.expert_count"), 2u);
+  EXPECT_EQ(values(*file, "blk.0.ffn_gate_exps.weight"), (std::vector<float>{0, 0, 0, 5, 1, 1, 1, 6}));
+  EXPECT_EQ(file->find("blk.0.ffn_gate_exps.weight")->dims, (std::array<std::uint64_t, 4>{4, 1, 2, 1}));
+  write_model(config("mixtral", R"("num_local_experts":2,"num_experts_per_tok":1)"), experts(2));
+  EXPECT_EQ(refusal(), "[safetensors] tensor \"blk.0.ffn_gate_exps.weight\": expected the 2 experts of config.json, "
+                       "folder has 2, the last of them number 2");
+}
+
+TEST_F(HfFolderTest, RopeIsReadInBothSpellings) {
+  const std::string llama3 = R"("factor":8,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":16)";
+  write_model(config("llama", R"("head_dim":8,"rope_theta":10,"rope_scaling":{"rope_type":"llama3",)" + llama3 + "}"), embedding());
+  const std::vector<float> old = values(*CheckpointFile::open(folder_), "rope_freqs.weight");
+  ASSERT_EQ(old.size(), 4u);
+  EXPECT_EQ(old.back(), 8);  // turns less than once
+  EXPECT_GT(old.front(), 1);
+  EXPECT_LT(old.front(), 8);
+  write_model(config("llama", R"("head_dim":8,"rope_parameters":{"rope_theta":10,"rope_type":"llama3",)" + llama3 + "}"), embedding());
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(values(*file, "rope_freqs.weight"), old);
+  EXPECT_EQ(file->get_float("llama.rope.freq_base"), 10);
+  EXPECT_FALSE(file->get_string("llama.rope.scaling.type"));
+
+  write_model(config("gemma3_text", R"("rope_parameters":{"full_attention":{"rope_theta":1e6,"rope_type":"linear","factor":8},
+      "sliding_attention":{"rope_theta":1e4}},"layer_types":["sliding_attention","full_attention"])"), embedding());
+  const auto gemma = CheckpointFile::open(folder_);
+  EXPECT_EQ(gemma->get_float("gemma3.rope.freq_base"), 1e6);
+  EXPECT_EQ(gemma->get_float("gemma3.rope.freq_base_swa"), 1e4);
+  EXPECT_EQ(gemma->get_string("gemma3.rope.scaling.type"), "linear");
+  EXPECT_EQ(gemma->get_float("gemma3.rope.scaling.factor"), 8);
+  EXPECT_EQ(gemma->get_uint("gemma3.attention.sliding_window_pattern"), 2u);
+}
+
+TEST_F(HfFolderTest, ShardsMustBeWhatTheIndexSays) {
+  write("config.json", config("llama"));
+  const auto norm = SafetensorsBuilder().add("model.norm.weight", "F32", {4}, 16);
+  embedding().write(folder_ / "a.safetensors");
+  norm.write(folder_ / "b.safetensors");
+  const auto index = [&](const char* map) { write("model.safetensors.index.json", std::string(R"({"weight_map":)") + map + "}"); };
+  index(R"({"model.embed_tokens.weight":"a.safetensors","model.norm.weight":"b.safetensors"})");
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->tensors().size(), 2u);
+  EXPECT_EQ(file->parts().size(), 3u);
+
+  index(R"({"model.embed_tokens.weight":"a.safetensors","model.norm.weight":"c.safetensors"})");
+  EXPECT_NE(refusal().find("c.safetensors\": expected a readable file, there is none"), std::string::npos);
+  index(R"({"model.embed_tokens.weight":"a.safetensors","model.norm.weight":"a.safetensors"})");
+  EXPECT_EQ(refusal(), "[safetensors] tensor \"model.norm.weight\": expected it in \"a.safetensors\", as the index says, it isn't there");
+  index(R"({"model.embed_tokens.weight":"a.safetensors"})");
+  EXPECT_EQ(CheckpointFile::open(folder_)->tensors().size(), 1u);
+  index(R"({"model.embed_tokens.weight":"../a.safetensors"})");
+  EXPECT_NE(refusal().find("expected the name of a .safetensors file beside the index"), std::string::npos) << refusal();
+  index("7");
+  EXPECT_NE(refusal().find("\"weight_map\": expected an object, file says the number 7"), std::string::npos) << refusal();
+  embedding().add("model.norm.weight", "F32", {4}, 16).write(folder_ / "a.safetensors");
+  index(R"({"model.embed_tokens.weight":"a.safetensors","model.norm.weight":"b.safetensors"})");
+  EXPECT_EQ(refusal(), "[safetensors] tensor \"model.norm.weight\": expected it where the index says, \"a.safetensors\" has it too");
+}
+
+TEST_F(HfFolderTest, WhatIsNotBuiltInIsNamed) {
+  const auto refused = [&](const std::string& json, const SafetensorsBuilder& weights = embedding()) {
+    write_model(json, weights);
+    return refusal();
+  };
+  EXPECT_NE(refused(config("rwkv")).find("[folder] config.json \"model_type\": \"rwkv\" is not built in; of folders this engine reads: llama, "),
+            std::string::npos);
+  EXPECT_EQ(refused(config("llama", R"("hidden_act":"gelu")")),
+            "[folder] config.json \"hidden_act\": expected \"silu\", file says \"gelu\", which is not built in");
+  EXPECT_NE(refused(config("qwen2", R"("use_sliding_window":true)")).find("use_sliding_window"), std::string::npos);
+  EXPECT_NE(refused(config("llama", R"("quantization_config":{"quant_method":"gptq"})")).find("file says \"gptq\""), std::string::npos);
+  EXPECT_NE(refused(config("llama", R"("rope_scaling":{"type":"mrope"})")).find("file says \"mrope\""), std::string::npos);
+  EXPECT_EQ(refused(config("llama"), embedding().add("model.norm.weight", "I8", {4}, 4)),
+            "[safetensors] tensor \"model.norm.weight\": expected F32, F16 or BF16, file says I8");
+  EXPECT_NE(refused(config("llama"), embedding().add("model.vision.weight", "F32", {4}, 16)).find("none of its tensors has this one"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"model_type":"llama","hidden_size":4,"num_attention_heads":2,"tie_word_embeddings":false})")
+                .find("tensor \"lm_head.weight\": expected it"),
+            std::string::npos);
+  EXPECT_NE(refused(config("llama", R"("model_type":"qwen2")")).find("expected it once"), std::string::npos);
+}
+
+TEST_F(HfFolderTest, OneWithoutWeightsIsEmpty) {
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_TRUE(file->keys().empty());
+  EXPECT_TRUE(file->tensors().empty());
+}
+
+}  // namespace
+}  // namespace couplet::formats

@@ -1,0 +1,90 @@
+#include "formats/hf_names.h"
+
+#include <charconv>
+#include <span>
+
+namespace couplet::formats {
+namespace {
+
+struct Rule {
+  std::string_view from, to;
+};
+
+constexpr Rule kOutside[] = {{"model.embed_tokens.weight", "token_embd.weight"},
+                             {"model.norm.weight", "output_norm.weight"},
+                             {"lm_head.weight", "output.weight"}};
+
+constexpr Rule kInLayer[] = {{"self_attn.q_proj", "attn_q"},
+                             {"self_attn.k_proj", "attn_k"},
+                             {"self_attn.v_proj", "attn_v"},
+                             {"self_attn.qkv_proj", "attn_qkv"},
+                             {"self_attn.o_proj", "attn_output"},
+                             {"self_attn.q_norm", "attn_q_norm"},
+                             {"self_attn.k_norm", "attn_k_norm"},
+                             {"mlp.gate_proj", "ffn_gate"},
+                             {"mlp.up_proj", "ffn_up"},
+                             {"mlp.gate_up_proj", "ffn_up"},
+                             {"mlp.down_proj", "ffn_down"},
+                             {"mlp.gate", "ffn_gate_inp"},
+                             {"block_sparse_moe.gate", "ffn_gate_inp"},
+                             {"input_layernorm", "attn_norm"}};
+
+// The same name means another place where there are norms on both sides.
+constexpr Rule kNorms[] = {{"post_attention_layernorm", "ffn_norm"}};
+constexpr Rule kNormsAround[] = {{"post_attention_layernorm", "post_attention_norm"},
+                                 {"pre_feedforward_layernorm", "ffn_norm"},
+                                 {"post_feedforward_layernorm", "post_ffw_norm"}};
+
+constexpr Rule kOfExperts[] = {{"gate_proj", "ffn_gate_exps"}, {"up_proj", "ffn_up_exps"}, {"down_proj", "ffn_down_exps"},
+                               {"w1", "ffn_gate_exps"},        {"w3", "ffn_up_exps"},      {"w2", "ffn_down_exps"}};
+
+std::optional<std::string_view> translate(std::span<const Rule> rules, std::string_view name) {
+  for (const Rule& rule : rules)
+    if (rule.from == name) return rule.to;
+  return std::nullopt;
+}
+
+bool skip(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+// A number as it is written, and the dot behind it.
+std::optional<int> skip_number(std::string_view& text) {
+  int number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (problem != std::errc() || number < 0 || (digits > 1 && text[0] == '0')) return std::nullopt;
+  text.remove_prefix(digits);
+  return skip(text, ".") ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<HfTensorName> translate_name(const HfModelType& type, std::string_view name) {
+  if (const auto outside = translate(kOutside, name)) return HfTensorName{std::string(*outside), std::nullopt};
+  if (!skip(name, "model.layers.")) return std::nullopt;
+  const auto layer = skip_number(name);
+  const std::size_t dot = name.rfind('.');
+  if (!layer || dot == std::string_view::npos) return std::nullopt;
+  const std::string_view kind = name.substr(dot);
+  if (kind != ".weight" && kind != ".bias") return std::nullopt;
+  name = name.substr(0, dot);
+
+  std::optional<int> expert;
+  std::optional<std::string_view> found;
+  if (skip(name, "mlp.experts.") || skip(name, "block_sparse_moe.experts.")) {
+    expert = skip_number(name);
+    if (expert) found = translate(kOfExperts, name);
+  } else {
+    found = translate(kInLayer, name);
+    if (!found) found = translate(type.norms_around ? std::span<const Rule>(kNormsAround) : std::span<const Rule>(kNorms), name);
+  }
+  if (!found) return std::nullopt;
+  return HfTensorName{"blk." + std::to_string(*layer) + "." + std::string(*found) + std::string(kind), expert};
+}
+
+bool is_ballast(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+
+}  // namespace couplet::formats

@@ -1,0 +1,62 @@
+#pragma once
+// JSON files that come with a model, read with bounds on size and depth. An object hands out values by key; a missing
+// key and null are the same, a value of another kind is an error that names the file, the key and both kinds. No object
+// has a key twice.
+
+#include <simdjson.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace couplet::formats {
+
+class JsonObject {
+ public:
+  // `where` is "[part] file" for errors.
+  JsonObject(simdjson::dom::object object, std::string where);
+
+  std::optional<std::uint64_t> get_uint(std::string_view key) const;
+  std::optional<double> get_float(std::string_view key) const;  // also a whole number
+  std::optional<bool> get_bool(std::string_view key) const;
+  std::optional<std::string_view> get_string(std::string_view key) const;
+  std::optional<JsonObject> get_object(std::string_view key) const;
+  std::optional<std::vector<std::string_view>> get_strings(std::string_view key) const;
+  std::optional<std::vector<std::uint64_t>> get_uints(std::string_view key) const;
+  std::optional<std::vector<double>> get_floats(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key).has_value(); }
+
+  std::vector<std::string_view> keys() const;  // in the file's order
+  simdjson::dom::object object() const { return object_; }
+  const std::string& where() const { return where_; }
+  [[noreturn]] void refuse(std::string_view key, const std::string& expected, const std::string& got) const;
+
+ private:
+  std::optional<simdjson::dom::element> find(std::string_view key) const;
+  template <class T>
+  std::optional<T> get(std::string_view key, const char* wanted) const;
+  template <class T>
+  std::optional<std::vector<T>> get_array(std::string_view key, const char* wanted) const;
+
+  simdjson::dom::object object_;
+  std::string where_;
+};
+
+// A parsed text, which owns what its objects hand out; it copies the text.
+class JsonDocument {
+ public:
+  // Throws Error{format} unless the text is one JSON object of at most `most_bytes`.
+  JsonDocument(std::span<const std::byte> text, const std::string& where, std::size_t most_bytes);
+  JsonObject root() const { return JsonObject(root_, where_); }
+
+ private:
+  std::string where_;
+  simdjson::dom::parser parser_;
+  simdjson::dom::object root_;
+};
+
+}  // namespace couplet::formats
