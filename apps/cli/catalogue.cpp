@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "couplet/error.h"
+#include "stored_models.h"
 
 namespace couplet::cli {
 
@@ -74,6 +75,7 @@ fs::path resolve_model(const std::string& name_or_path) {
                 "[model] " + name_or_path + " is not in " + models_folder().string() +
                     ": get it with: couplet pull " + name_or_path);
   }
+  if (const auto remote = parse_remote_name(name_or_path)) return find_stored(*remote, models_folder());
   if (!name_or_path.empty() && fs::exists(name_or_path, ignored)) return name_or_path;
   throw Error(ErrorKind::not_found, "[model] \"" + name_or_path +
                                         "\" is neither a file nor a name in the catalogue (" + catalogue_names() + ")");

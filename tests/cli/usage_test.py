@@ -11,7 +11,7 @@ import unittest
 
 from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main, start)
 
-COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "pull")
+COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "pull", "list", "rm")
 
 
 class Help(Case):
