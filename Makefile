@@ -1,5 +1,5 @@
 # make run | test | build | bench | install | fuzz | clean. Each does its own set-up: git and make are enough to start.
-#   make run PROMPT="..." MODEL=smollm2|gemma3|file.gguf RAW=1      make install PREFIX=/usr/local
+#   make run PROMPT="..." MODEL=smollm2|gemma3|file.gguf|hf.co/OWNER/NAME RAW=1      make install PREFIX=/usr/local
 #   make fuzz FUZZ_SECONDS=60                                        make bench MODEL=smollm2
 
 MODEL ?= smollm2
@@ -26,7 +26,7 @@ COUPLET := build/release/couplet
 run:
 	@tools/setup.sh run
 	@tools/build.sh release couplet
-	@case "$$MODEL" in */* | *.gguf) ;; *) $(COUPLET) pull "$$MODEL" ;; esac
+	@case "$$MODEL" in hf.co/* | https://*) $(COUPLET) pull "$$MODEL" ;; */* | *.gguf) ;; *) $(COUPLET) pull "$$MODEL" ;; esac
 	@$(COUPLET) run --temperature 0 $${RAW:+--raw --max-tokens 64} -- "$$MODEL" "$$PROMPT"
 
 test:

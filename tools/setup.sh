@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-dev libxxhash-dev libsimdjson-dev libutf8proc-dev"
-run="$build python3 python3-pip ca-certificates" # couplet pull runs pip
+build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-dev libxxhash-dev libsimdjson-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev"
+run="$build python3 python3-pip ca-certificates" # couplet pull runs pip, and checks certificates
 case "${1:-}" in
   run) packages=$run ;;
   test) packages="$run libgtest-dev librapidcheck-dev clang-19" ;;

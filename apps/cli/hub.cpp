@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostListingBytes = std::size_t{32} << 20;
 constexpr std::size_t kMostFiles = 100'000;
-constexpr int kMostPages = 1000;
+constexpr int kMostPages = 200;
 constexpr int kMaxDepth = 16;
 
 std::string variable(const char* name) {

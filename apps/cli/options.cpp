@@ -154,7 +154,7 @@ std::vector<int> parse_list(std::string_view what, std::string_view text, int le
 }
 
 void CommonOptions::add_to(CommandLine& line, bool needs_model) {
-  const std::string about = "A GGUF file, or a catalogue name: smollm2, gemma3";
+  const std::string about = "A GGUF file, a catalogue name (smollm2, gemma3) or what was pulled (hf.co/OWNER/NAME)";
   if (needs_model) {
     line.positional("MODEL", model, about);
   } else {

@@ -2,7 +2,7 @@
 
 _couplet() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-  local commands="run chat explain tokenize score template inspect bench pull"
+  local commands="run chat explain tokenize score template inspect bench pull list rm"
   local common="--threads --precision --cache-format --context --json --quiet --help --version"
   local sampling="--max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty
     --frequency-penalty --logit-bias --stop --seed --ignore-eos --logprobs"
@@ -26,12 +26,15 @@ _couplet() {
     template) options="--template" ;;
     bench) options="--prefill --decode --depth --batch --repeat --requests" ;;
     inspect) options="--machine" ;;
+    pull) options="--sha256 --timeout --retries" common="--json --quiet --help --version" ;;
+    list) common="--json --quiet --help --version" models="" ;;
+    rm) common="--quiet --help --version" ;;
   esac
   case $current in
     -*) COMPREPLY=($(compgen -W "$options $common" -- "$current")) ;;
     *)
       COMPREPLY=($(compgen -W "$models" -- "$current"))
-      [ "$command" = pull ] || COMPREPLY+=($(compgen -f -- "$current"))
+      [[ "$command" =~ ^(pull|list|rm)$ ]] || COMPREPLY+=($(compgen -f -- "$current"))
       ;;
   esac
 }

@@ -1,6 +1,6 @@
 # fish completion for couplet
 
-set -l commands run chat explain tokenize score template inspect bench pull
+set -l commands run chat explain tokenize score template inspect bench pull list rm
 complete -c couplet -n __fish_use_subcommand -f -a run -d 'One prompt, the reply as it grows'
 complete -c couplet -n __fish_use_subcommand -f -a chat -d 'A conversation'
 complete -c couplet -n __fish_use_subcommand -f -a explain -d 'What prefill and decode do, step by step'
@@ -9,7 +9,9 @@ complete -c couplet -n __fish_use_subcommand -f -a score -d 'The probability of 
 complete -c couplet -n __fish_use_subcommand -f -a template -d 'Conversations through the chat template'
 complete -c couplet -n __fish_use_subcommand -f -a inspect -d 'What a model file holds'
 complete -c couplet -n __fish_use_subcommand -f -a bench -d "Speed of both stages beside the machine's peaks"
-complete -c couplet -n __fish_use_subcommand -f -a pull -d 'Gets a model of the catalogue'
+complete -c couplet -n __fish_use_subcommand -f -a pull -d 'Gets a model'
+complete -c couplet -n __fish_use_subcommand -f -a list -d 'The models that were pulled'
+complete -c couplet -n __fish_use_subcommand -f -a rm -d 'Removes a model that was pulled'
 
 complete -c couplet -n "__fish_seen_subcommand_from $commands" -a 'smollm2 gemma3' -d 'Catalogue'
 
@@ -57,3 +59,6 @@ complete -c couplet -n '__fish_seen_subcommand_from bench' -x -l batch -d 'Seque
 complete -c couplet -n '__fish_seen_subcommand_from bench' -x -l repeat -d 'Runs of each'
 complete -c couplet -n '__fish_seen_subcommand_from bench' -l requests -d 'Run what standard input asks for'
 complete -c couplet -n '__fish_seen_subcommand_from inspect' -l machine -d 'What this machine has'
+complete -c couplet -n '__fish_seen_subcommand_from pull' -x -l sha256 -d 'Of the file of a URL'
+complete -c couplet -n '__fish_seen_subcommand_from pull' -x -l timeout -d 'Seconds that a connection may bring nothing'
+complete -c couplet -n '__fish_seen_subcommand_from pull' -x -l retries -d 'Of a failed request, in a row'

@@ -62,6 +62,7 @@ class Hub:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     hub = host = None
 
     def log_message(self, *_):
