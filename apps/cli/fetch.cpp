@@ -133,6 +133,8 @@ class Fetch {
     part_.append(bytes);
     hasher_->add(bytes);
     progress_.add(bytes.size());
+    if (part_.bytes() <= most_bytes_) return;  // what came again is no progress
+    most_bytes_ = part_.bytes();
     retries_.progressed();
   }
 
@@ -159,6 +161,7 @@ class Fetch {
   Retries retries_;
   PartFile part_;
   std::optional<std::uint64_t> total_;
+  std::uint64_t most_bytes_ = 0;  // that ever were there
   std::string etag_;
   std::optional<Hasher> hasher_;
 };

@@ -21,6 +21,7 @@ namespace {
 constexpr int kMostRedirects = 10;
 constexpr int kPollMs = 100;  // how soon Ctrl-C is seen
 constexpr long kLeastBytesPerSecond = 16;
+constexpr long kReadBytes = 256L << 10;
 constexpr std::size_t kMostHeaderBytes = std::size_t{256} << 10;
 
 std::string lower(std::string_view text) {
@@ -64,7 +65,7 @@ class Url {
   }
   std::string part(CURLUPart which) const {
     char* text = nullptr;
-    if (curl().url_get(handle_, which, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return "";
+    if (curl().url_get(handle_, which, &text, CURLU_NO_DEFAULT_PORT) != CURLUE_OK) return "";
     std::string copy = text;
     curl().free(text);
     return copy;
@@ -225,6 +226,8 @@ HttpAnswer HttpClient::one_hop(const HttpRequest& request, const std::string& ur
   set(CURLOPT_HTTPHEADER, headers.get());
   set(CURLOPT_USERAGENT, "couplet/" COUPLET_VERSION);
   set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_QUICK_EXIT, 1L);  // after Ctrl-C a name that is still being looked up is not waited for
+  set(CURLOPT_BUFFERSIZE, kReadBytes);
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(timeout_s_));
   set(CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(timeout_s_));
@@ -276,7 +279,8 @@ HttpAnswer HttpClient::get(const HttpRequest& request, const OnAnswer& on_answer
 
 std::string origin_of(const std::string& url) {
   const Url parsed(url);
-  return fmt::format("{}://{}:{}", lower(parsed.part(CURLUPART_SCHEME)), lower(parsed.part(CURLUPART_HOST)), parsed.part(CURLUPART_PORT));
+  const std::string port = parsed.part(CURLUPART_PORT);
+  return fmt::format("{}://{}{}{}", lower(parsed.part(CURLUPART_SCHEME)), lower(parsed.part(CURLUPART_HOST)), port.empty() ? "" : ":", port);
 }
 
 std::string absolute_url(const std::string& base, const std::string& reference) {

@@ -65,7 +65,7 @@ class HttpClient {
   bool reached_ = false;  // any server, ever
 };
 
-// "https://host:443", as libcurl reads the URL; throws Error{usage} where it can't.
+// "https://host" or "https://host:8443", as libcurl reads the URL; throws Error{usage} where it can't.
 std::string origin_of(const std::string& url);
 // `reference` as seen from `base`; empty where it is no URL.
 std::string absolute_url(const std::string& base, const std::string& reference);

@@ -118,7 +118,8 @@ void remove_model(const StoredModel& model, const fs::path& folder) {
     if (file.extension() == ".part" && part_is_locked(fs::path(file).replace_extension()))
       throw Error(ErrorKind::io, fmt::format("[rm] {}: another process is pulling it", model.name));
   const fs::path packed = describe(model).packed.path;
-  std::uint64_t bytes = packed.empty() || !fs::exists(packed) ? 0 : remove_file(packed);
+  std::error_code ignored;
+  std::uint64_t bytes = fs::exists(packed, ignored) ? remove_file(packed) : 0;
   for (const fs::path& file : model.files) bytes += remove_file(file);
   for (const fs::path& file : model.files) remove_empty_folders(file.parent_path(), folder);
   note(fmt::format("{}: removed, {} free again", visible(model.name), amount(bytes)));

@@ -11,7 +11,7 @@ namespace {
 class Library {
  public:
   Library(const char* file, const char* package) : file_(file), package_(package), handle_(::dlopen(file, RTLD_NOW)) {
-    if (handle_ == nullptr) refuse("it is not there");
+    if (handle_ == nullptr) refuse(::dlerror());
   }
   template <class Function>
   void find(const char* name, Function& function) const {
@@ -22,7 +22,7 @@ class Library {
  private:
   [[noreturn]] void refuse(const std::string& got) const {
     throw Error(ErrorKind::not_found,
-                fmt::format("[pull] {}: expected the library, {} (Debian: apt-get install {})", file_, got, package_));
+                fmt::format("[pull] needs {} (Debian: apt-get install {}), got: {}", file_, package_, got));
   }
   const char* file_;
   const char* package_;

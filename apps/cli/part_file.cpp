@@ -62,7 +62,8 @@ bool PartFile::open_and_lock() {
   descriptor_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) fail(errno);
   struct stat mine {}, there {};
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && ::fstat(descriptor_, &mine) == 0 && ::stat(part_.c_str(), &there) == 0 &&
+  const bool is_taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // not every file system has locks
+  if (!is_taken && ::fstat(descriptor_, &mine) == 0 && ::stat(part_.c_str(), &there) == 0 &&
       mine.st_ino == there.st_ino && mine.st_dev == there.st_dev) {
     bytes_ = static_cast<std::uint64_t>(mine.st_size);
     return true;
@@ -132,14 +133,15 @@ std::uint64_t part_bytes(const fs::path& file) {
 bool part_is_locked(const fs::path& file) {
   const int descriptor = ::open(part_path(file).c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
-  const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0;
+  const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(descriptor);
   return locked;
 }
 
 void require_space(const fs::path& folder, std::uint64_t bytes) {
-  fs::path there = fs::absolute(folder);
-  while (!fs::exists(there) && there.has_relative_path()) there = there.parent_path();
+  std::error_code ignored;
+  fs::path there = fs::absolute(folder, ignored);
+  while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
   struct statvfs disk {};
   if (::statvfs(there.c_str(), &disk) != 0) return;  // a wish: what fails here, the writing will meet
   const std::uint64_t free_bytes = disk.f_bavail * disk.f_frsize;

@@ -86,9 +86,12 @@ void take_mark_away(const fs::path& folder, const std::vector<HubFile>& files) {
 
 void check_hub_answer(const Hub& hub, const HubName& name, const HubFile& file, const HttpAnswer& answer) {
   if (answer.status != 200 && answer.status != 206 && answer.status != 416) hub.refuse(answer, name, file.path);
-  for (const auto* headers : {&answer.passed, &answer.headers})
-    if (const auto linked = headers->find("x-linked-etag"); linked != headers->end() && linked->second != '"' + file.digest.hex + '"')
+  for (const auto* headers : {&answer.passed, &answer.headers}) {
+    const auto linked = headers->find("x-linked-etag");
+    if (linked == headers->end() || linked->second.size() != file.digest.hex.size() + 2) continue;
+    if (linked->second != fmt::format("\"{}\"", file.digest.hex))
       throw Error(ErrorKind::io, fmt::format("[pull] {}:{}: the repository changed meanwhile: pull again", name.folder().string(), file.path));
+  }
 }
 
 void pull_hub(const HubName& name, const fs::path& models, const PullOptions& options) {

@@ -265,6 +265,18 @@ class Missing(PullCase):
         self.fails(REPO, status=WRONG_USE, says="HF_ENDPOINT", HF_ENDPOINT="file:///etc")
         self.assertEqual((self.hub.requests, self.files()), ([], []))
 
+    def test_a_proxy_from_the_environment(self):
+        self.fails(REPO, says="no such repository", HF_ENDPOINT="http://hub.invalid", http_proxy=self.hub.files_url, no_proxy="")
+        self.assertEqual([request.path for request in self.hub.asked("files")],
+                         ["http://hub.invalid/api/models/maker/tiny/tree/main?recursive=true"])
+
+    def test_only_pulls_need_the_libraries(self):
+        for library in ("libcurl.so.4", "libcrypto.so.3"):
+            with open(os.path.join(self.home, library), "w") as file:
+                file.write("not a library")
+            self.fails(REPO, says=r"needs libcurl.so.4 \(Debian: apt-get install libcurl4\)", LD_LIBRARY_PATH=self.home)
+            self.done("list", LD_LIBRARY_PATH=self.home, **self.env)
+
     def test_nobody_there(self):
         self.fails(REPO, says="connect", HF_ENDPOINT="http://127.0.0.1:1")  # at once: no server was ever reached
 
@@ -398,6 +410,11 @@ class Broken(PullCase):
         self.hub.misbehave(self.FILE, {"status": 429, "headers": {"Retry-After": "86400"}})
         self.fails(REPO, says="answered 429, and asks to wait 86400 s: try again later")
         self.assertEqual((len(self.hub.asked("files")), self.files()), (4, []))
+
+    def test_a_server_that_begins_again_and_again(self):
+        self.hub.misbehave(self.FILE, *[{"cut": 300_000, "etag": f'"{i}"'} for i in range(9)])
+        self.fails(REPO, "--retries", "2", says=r"tried 3 times")
+        self.assertEqual(self.ranges(), [None] + ["bytes=300000-"] * 2)
 
     def test_redirects_that_lead_nowhere(self):
         path = "/maker/tiny/resolve/main/tiny-Q4_K_M.gguf"
