@@ -6,7 +6,7 @@
 MODEL is a GGUF file or a catalogue name (default: smollm2 gemma3). Both read the same vocabulary, and every text's ids are
 seen to be the same before anything is timed. The texts are what every Python has (its help topics, its library's source),
 unless --text names others; they are cut at line ends into pieces of about 16 kB, and every other piece is timed, in
-seconds of the thread's CPU. Needs `pip install tokenizers gguf`, and the
+seconds of the thread's CPU. Needs `pip install tokenizers`, and the
 bench build (`make bench`) for the worker that times couplet's library without its program.
 """
 
@@ -26,7 +26,7 @@ from compare import render
 from engines import Child, EngineError
 
 TEXT_BYTES, PIECE_BYTES = 1 << 20, 16 << 10
-INSTALL = "python3 -m venv build/peers && build/peers/bin/pip install tokenizers gguf, then build/peers/bin/python"
+INSTALL = "python3 -m venv build/peers && build/peers/bin/pip install tokenizers, then build/peers/bin/python"
 
 
 class Worker(Child):

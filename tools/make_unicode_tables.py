@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_tables.cpp: the general category of every code point, as ranges.
+"""Writes src/text/unicode_tables.cpp: the general category of every code point, and which of them Unicode 9 has, as ranges.
 
-Unicode 16 is what the tokenizers that models were trained with read (\\p{L}, \\p{N} of the crate `tokenizers`). Run with
-Python 3.14, or with PyPI `unicodedata2` 16.0.0 on an older one: tools/make_unicode_tables.py > src/text/unicode_tables.cpp
+Unicode 16 is what the tokenizers that models were trained with read (\\p{L}, \\p{N} of the crate `tokenizers`); their normal
+forms are Unicode 9's. Needs perl, and Python 3.14 or PyPI `unicodedata2` 16.0.0 on an older one:
+tools/make_unicode_tables.py > src/text/unicode_tables.cpp
 """
+import subprocess
 import sys
 
 VERSION = "16.0.0"
@@ -13,9 +15,11 @@ except ImportError:
     import unicodedata
 
 CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co Cn").split()
+EDGES = r"""my $was = 1; for (0..0x10FFFF) { no warnings; my $is = chr($_) =~ /\p{Present_In: 9.0}/ ? 1 : 0;
+print "$_\n" if $is != $was; $was = $is }"""
 
 
-def ranges():
+def category_ranges():
     last = None
     for code_point in range(sys.maxunicode + 1):
         category = unicodedata.category(chr(code_point))
@@ -24,10 +28,12 @@ def ranges():
             last = category
 
 
-def main():
-    if unicodedata.unidata_version != VERSION:
-        sys.exit(f"expected Unicode {VERSION}, got {unicodedata.unidata_version} (pip install unicodedata2=={VERSION})")
-    words = [f"0x{value:x}," for value in ranges()]
+def unicode_9_edges():
+    return map(int, subprocess.run(["perl", "-e", EDGES], check=True, capture_output=True, text=True).stdout.split())
+
+
+def print_table(name, size, numbers, comment):
+    words = [f"0x{value:x}," for value in numbers]
     lines, line = [], ""
     for word in words:
         if len(line) + len(word) > 118:
@@ -35,12 +41,19 @@ def main():
             line = ""
         line += word
     lines.append(line)
+    print(f"const std::uint32_t {name}[{size}] = {{  // {comment}")
+    print("\n".join("  " + line for line in lines))
+    print(f"}};\nstatic_assert({size} == {len(words)});\n")
+
+
+def main():
+    if unicodedata.unidata_version != VERSION:
+        sys.exit(f"expected Unicode {VERSION}, got {unicodedata.unidata_version} (pip install unicodedata2=={VERSION})")
     print("// Written by tools/make_unicode_tables.py; don't edit.")
     print('#include "text/unicode_tables.h"\n\nnamespace couplet::text {\n\n// clang-format off')
-    print(f"const std::uint32_t kCategoryRanges[kNumCategoryRanges] = {{  // Unicode {VERSION}")
-    print("\n".join("  " + line for line in lines))
-    print("};\n// clang-format on\n")
-    print(f'static_assert(kNumCategoryRanges == {len(words)});\n\n}}  // namespace couplet::text')
+    print_table("kCategoryRanges", "kNumCategoryRanges", category_ranges(), f"Unicode {VERSION}")
+    print_table("kUnicode9Edges", "kNumUnicode9Edges", unicode_9_edges(), "Unicode 9.0.0")
+    print("// clang-format on\n\n}  // namespace couplet::text")
 
 
 main()

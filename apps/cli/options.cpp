@@ -171,6 +171,8 @@ void CommonOptions::add_to(CommandLine& line, bool needs_model) {
   });
   line.integer("--context", engine.context, 1, INT_MAX,
                "Positions a sequence may hold; default: the model's, lowered to what memory allows");
+  line.option("--pre-tokenizer", "NAME", "How byte-level BPE cuts a text, where the file names a way that is wrong or not known",
+              [this](const std::string& text) { open.pre_tokenizer = text; });
   line.flag("--json", json, "Answer in JSON");
   line.flag("--quiet", quiet, "Nothing on stderr but errors");
 }

@@ -54,6 +54,7 @@ std::vector<int> parse_list(std::string_view what, std::string_view text, int le
 // The options that every command has.
 struct CommonOptions {
   std::string model;
+  OpenOptions open;
   EngineOptions engine;  // threads, precision, cache format, context
   bool json = false;
   bool quiet = false;

@@ -26,7 +26,7 @@ void note_packed_copy(const PackedCopy& copy) {
 
 std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options) {
   if (options.quiet) set_quiet();
-  return Checkpoint::open(resolve_model(options.model));
+  return Checkpoint::open(resolve_model(options.model), options.open);
 }
 
 std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint,

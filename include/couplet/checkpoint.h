@@ -43,10 +43,16 @@ struct CheckpointSummary {
   SamplingDefaults sampling;
 };
 
+struct OpenOptions {
+  // The named way to cut a text before byte-level BPE ("llama-bpe"), where the file's own is wrong or not known; empty:
+  // the file's.
+  std::string pre_tokenizer;
+};
+
 class Checkpoint {
  public:
   // A GGUF file (of a split one, any part). Throws Error that names the key or tensor.
-  static std::shared_ptr<const Checkpoint> open(const std::filesystem::path& path);
+  static std::shared_ptr<const Checkpoint> open(const std::filesystem::path& path, const OpenOptions& options = {});
   virtual ~Checkpoint() = default;
 
   virtual const CheckpointSummary& summary() const = 0;

@@ -74,8 +74,10 @@ CheckpointSummary summarize(const formats::CheckpointFile& file, const model::Mo
 
 }  // namespace
 
-OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file)
-    : file_(std::move(file)), config_(model::read_config(*file_)), tokenizer_(text::load_tokenizer(*file_)) {
+OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file, const OpenOptions& options)
+    : file_(std::move(file)),
+      config_(model::read_config(*file_)),
+      tokenizer_(text::load_tokenizer(*file_, options.pre_tokenizer)) {
   if (tokenizer_->vocab_size() > config_.vocab_size)
     throw Error(ErrorKind::format, "[tokenizer] expected at most " + std::to_string(config_.vocab_size) +
                                        " tokens, one an embedding row, file says " +
@@ -94,9 +96,9 @@ PackedCopy OpenCheckpoint::packed_copy(const std::string& packed_folder) const {
 
 }  // namespace engine
 
-std::shared_ptr<const Checkpoint> Checkpoint::open(const std::filesystem::path& path) {
+std::shared_ptr<const Checkpoint> Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
   const StandardFloats floats;  // scales are computed while the config is read
-  return std::make_shared<engine::OpenCheckpoint>(formats::CheckpointFile::open(path));
+  return std::make_shared<engine::OpenCheckpoint>(formats::CheckpointFile::open(path), options);
 }
 
 }  // namespace couplet

@@ -19,7 +19,7 @@ constexpr kernels::PageFormat page_format(CacheFormat format, Precision precisio
 
 class OpenCheckpoint : public Checkpoint {
  public:
-  explicit OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file);
+  explicit OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file, const OpenOptions& options = {});
 
   const CheckpointSummary& summary() const override { return summary_; }
   std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const override;

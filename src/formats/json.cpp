@@ -88,6 +88,17 @@ std::optional<JsonObject> JsonObject::get_object(std::string_view key) const {
   const auto object = get<simdjson::dom::object>(key, "an object");
   return object ? std::optional(JsonObject(*object, where_ + " " + in_quotes(key))) : std::nullopt;
 }
+std::optional<std::vector<JsonObject>> JsonObject::get_objects(std::string_view key) const {
+  const auto list = get_array<simdjson::dom::object>(key, "an array of objects");
+  if (!list) return std::nullopt;
+  std::vector<JsonObject> objects;
+  for (const auto& object : *list)
+    objects.emplace_back(object, where_ + " " + in_quotes(key) + " " + std::to_string(objects.size()));
+  return objects;
+}
+std::optional<simdjson::dom::array> JsonObject::get_list(std::string_view key) const {
+  return get<simdjson::dom::array>(key, "an array");
+}
 std::optional<std::vector<std::string_view>> JsonObject::get_strings(std::string_view key) const {
   return get_array<std::string_view>(key, "an array of strings");
 }

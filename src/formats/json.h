@@ -25,6 +25,8 @@ class JsonObject {
   std::optional<bool> get_bool(std::string_view key) const;
   std::optional<std::string_view> get_string(std::string_view key) const;
   std::optional<JsonObject> get_object(std::string_view key) const;
+  std::optional<std::vector<JsonObject>> get_objects(std::string_view key) const;
+  std::optional<simdjson::dom::array> get_list(std::string_view key) const;  // of anything
   std::optional<std::vector<std::string_view>> get_strings(std::string_view key) const;
   std::optional<std::vector<std::uint64_t>> get_uints(std::string_view key) const;
   std::optional<std::vector<double>> get_floats(std::string_view key) const;

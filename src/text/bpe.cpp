@@ -121,8 +121,9 @@ class BpeTokenizer final : public VocabularyTokenizer {
 
 }  // namespace
 
-std::unique_ptr<VocabularyTokenizer> load_bpe(const formats::CheckpointFile& file) {
-  const PreTokenizer& pre = find_pre_tokenizer(file.get_string("tokenizer.ggml.pre").value_or("default"));
+std::unique_ptr<VocabularyTokenizer> load_bpe(const formats::CheckpointFile& file, std::string_view pre_tokenizer) {
+  const PreTokenizer& pre =
+      find_pre_tokenizer(file.get_string("tokenizer.ggml.pre").value_or("default"), pre_tokenizer);
   const auto merges = file.get_strings("tokenizer.ggml.merges");
   if (!merges)
     throw Error(ErrorKind::format,

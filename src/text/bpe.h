@@ -9,6 +9,7 @@
 
 namespace couplet::text {
 
-std::unique_ptr<VocabularyTokenizer> load_bpe(const formats::CheckpointFile& file);
+// `pre_tokenizer`: as in load_tokenizer().
+std::unique_ptr<VocabularyTokenizer> load_bpe(const formats::CheckpointFile& file, std::string_view pre_tokenizer);
 
 }  // namespace couplet::text

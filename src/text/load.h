@@ -2,6 +2,7 @@
 // From a checkpoint's metadata to the tokenizer and the chat template it describes.
 
 #include <memory>
+#include <string_view>
 
 #include "couplet/chat_template.h"
 #include "couplet/tokenizer.h"
@@ -10,8 +11,8 @@
 namespace couplet::text {
 
 // Throws Error{format} for a vocabulary that breaks its rules, Error{unsupported} for a tokenizer it doesn't know.
-// The tokenizer copies what it needs; the file may close.
-std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file);
+// The tokenizer copies what it needs; the file may close. `pre_tokenizer`: as OpenOptions has it.
+std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file, std::string_view pre_tokenizer = {});
 
 // Null where the file has no template.
 std::unique_ptr<ChatTemplate> load_chat_template(const formats::CheckpointFile& file, const Tokenizer& tokenizer);

@@ -36,6 +36,14 @@ bool is_normal(std::string_view text, NormalForm form) {
   return std::all_of(text.begin(), text.end(), [&](char byte) { return static_cast<unsigned char>(byte) < first; });
 }
 
+// Models were trained with the normal forms of Unicode 9: to them a newer character is one that neither comes apart nor
+// joins another, nor changes its place.
+bool is_in_unicode_9(char32_t code_point) {
+  if (code_point < kUnicode9Edges[0]) return true;
+  const auto* const edge = std::upper_bound(std::begin(kUnicode9Edges), std::end(kUnicode9Edges), code_point);
+  return (edge - std::begin(kUnicode9Edges)) % 2 == 0;
+}
+
 int combining_class(utf8proc_int32_t code_point) { return utf8proc_get_property(code_point)->combining_class; }
 
 // A stretch of decomposed characters in its normal form. The library's own sorting of marks is quadratic, so it gets
@@ -70,6 +78,11 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
   for_each_char(
       text,
       [&](char32_t code_point) {
+        if (!is_in_unicode_9(code_point)) {
+          append_composed(points, compose, out);
+          append_char(code_point, out);
+          return;
+        }
         utf8proc_int32_t parts[32];
         int last_class = UTF8PROC_BOUNDCLASS_START;
         const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code_point), parts, 32, options,
@@ -119,17 +132,70 @@ std::string without_accents(std::string_view text) {
 
 std::string replaced(const NormalizerStep& step, std::string_view text) {
   std::string out;
-  std::size_t read = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    WordPattern::Match match{text.size(), text.size()};
-    if (step.pattern) {
-      match = step.pattern->find(text, at, read);
-    } else if (const std::size_t found = text.find(step.literal, at); found != std::string_view::npos) {
-      match = {found, found + step.literal.size()};
-    }
+  const auto replace = [&](std::size_t at, WordPattern::Match match) {
     out += text.substr(at, match.begin - at);
     if (match.begin < match.end) out += step.text;
-    at = match.end;
+  };
+  std::size_t read = 0;
+  if (step.pattern) {
+    step.pattern->for_each_match(text, read, replace);
+    return out;
+  }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t found = std::min(text.find(step.literal, at), text.size());
+    const std::size_t end = std::min(found + step.literal.size(), text.size());
+    replace(at, {found, end});
+    at = end;
+  }
+  return out;
+}
+
+void append_mapped(const Charsmap& map, std::string_view character, std::string& out) {
+  const auto entry = map.shortest(character);
+  out += entry ? entry->text : character;
+}
+
+// Hugging Face looks a whole grapheme up where it is small, and takes the shortest sequence that it begins with for all
+// of it: what such a sequence leaves over is lost.
+std::string map_graphemes(const Charsmap& map, std::string_view text) {
+  constexpr std::size_t kSmall = 6;  // bytes
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin;
+    utf8proc_int32_t state = 0;
+    for (char32_t last = 0; end < text.size();) {
+      const Utf8Char read = read_char(text.data() + end, text.data() + text.size());
+      if (end > begin && (read.kind != Utf8Char::whole ||
+                          utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last),
+                                                           static_cast<utf8proc_int32_t>(read.code_point), &state)))
+        break;
+      last = read.code_point;
+      end += read.length;
+      if (read.kind != Utf8Char::whole) break;
+    }
+    const std::string_view grapheme = text.substr(begin, end - begin);
+    begin = end;
+    if (const auto entry = grapheme.size() < kSmall ? map.shortest(grapheme) : std::nullopt) {
+      out += entry->text;
+      continue;
+    }
+    for (std::size_t at = 0; at < grapheme.size();) {
+      const std::size_t length = read_char(grapheme.data() + at, grapheme.data() + grapheme.size()).length;
+      append_mapped(map, grapheme.substr(at, length), out);
+      at += length;
+    }
+  }
+  return out;
+}
+
+std::string map_longest(const Charsmap& map, std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto entry = map.longest(text.substr(at));
+    const std::size_t length =
+        entry ? entry->length : read_char(text.data() + at, text.data() + text.size()).length;
+    out += entry ? entry->text : text.substr(at, length);
+    at += length;
   }
   return out;
 }
@@ -179,6 +245,12 @@ std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view
         break;
       case NormalizerStep::replace:
         now = replaced(step, now);
+        break;
+      case NormalizerStep::map_graphemes:
+        now = map_graphemes(*step.charsmap, now);
+        break;
+      case NormalizerStep::map_longest:
+        now = map_longest(*step.charsmap, now);
         break;
     }
   }

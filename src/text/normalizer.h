@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/charsmap.h"
 #include "text/word_pattern.h"
 
 namespace couplet::text {
@@ -15,13 +16,23 @@ namespace couplet::text {
 enum class NormalForm : std::uint8_t { nfc, nfd, nfkc, nfkd };
 
 struct NormalizerStep {
-  enum Kind : std::uint8_t { normal_form, lowercase, strip, strip_accents, prepend, replace };
+  enum Kind : std::uint8_t {
+    normal_form,
+    lowercase,
+    strip,
+    strip_accents,
+    prepend,
+    replace,
+    map_graphemes,  // by the charsmap, as Hugging Face does
+    map_longest     // as SentencePiece itself does
+  };
   Kind kind = normal_form;
   NormalForm form = NormalForm::nfc;
   bool left = false, right = false;    // strip: which ends lose their white space
   std::string text = {};               // prepend, to a text that isn't empty; replace: by what
   std::string literal = {};            // replace: what, where there is no pattern
   std::optional<WordPattern> pattern = {};  // replace: each match
+  std::optional<Charsmap> charsmap = {};
 };
 
 bool is_white_space(char32_t code_point);

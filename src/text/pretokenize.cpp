@@ -125,14 +125,17 @@ constexpr PreTokenizer kPreTokenizers[] = {
 
 }  // namespace
 
-const PreTokenizer& find_pre_tokenizer(std::string_view name) {
+const PreTokenizer& find_pre_tokenizer(std::string_view in_file, std::string_view instead) {
+  const std::string_view name = instead.empty() ? in_file : instead;
   std::string known;
   for (const PreTokenizer& pre : kPreTokenizers) {
     if (pre.name == name) return pre;
     known += (known.empty() ? "" : ", ") + std::string(pre.name);
   }
-  throw Error(ErrorKind::unsupported, "[tokenizer] tokenizer.ggml.pre: expected one of " + known + ", got " +
-                                          formats::in_quotes(name));
+  const std::string wrong = "expected one of " + known + ", got " + formats::in_quotes(name);
+  if (!instead.empty()) throw Error(ErrorKind::usage, "[tokenizer] --pre-tokenizer: " + wrong);
+  throw Error(ErrorKind::unsupported,
+              "[tokenizer] tokenizer.ggml.pre: " + wrong + "; --pre-tokenizer NAME takes one of these instead");
 }
 
 }  // namespace couplet::text

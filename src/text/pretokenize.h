@@ -16,7 +16,8 @@ struct PreTokenizer {
   bool adds_bos = false;     // where the file doesn't say
 };
 
-// Throws Error{unsupported} with the names that are known.
-const PreTokenizer& find_pre_tokenizer(std::string_view name);
+// By the name that a file has, or by the one that was asked for `instead`, where that isn't empty. Throws
+// Error{unsupported}, or Error{usage}, with the names that are known.
+const PreTokenizer& find_pre_tokenizer(std::string_view in_file, std::string_view instead = {});
 
 }  // namespace couplet::text

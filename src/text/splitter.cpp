@@ -1,15 +1,9 @@
 #include "text/splitter.h"
 
-#include <string>
 #include <utility>
-
-#include "couplet/error.h"
 
 namespace couplet::text {
 namespace {
-
-// The patterns in use read a character at most three times.
-constexpr std::size_t kMaxReadings = 64;
 
 // Puts matches and stretches, as they come, where the behaviour wants them.
 class Placer {
@@ -60,18 +54,11 @@ class Placer {
 
 void Splitter::split(std::string_view piece, std::vector<std::string_view>& pieces,
                      std::size_t& characters_read) const {
-  const std::size_t most = characters_read + kMaxReadings * (piece.size() + 1);
   Placer placer(piece, behaviour_, pieces);
-  for (std::size_t at = 0; at < piece.size();) {
-    const WordPattern::Match match = pattern_.find(piece, at, characters_read);
+  pattern_.for_each_match(piece, characters_read, [&](std::size_t at, WordPattern::Match match) {
     placer.add(at, match.begin, invert_);
     placer.add(match.begin, match.end, !invert_);
-    at = match.end;
-    if (characters_read > most)
-      throw Error(ErrorKind::resource, "[tokenizer] pattern: expected one that reads a text a few times, got one that "
-                                       "reads it more than " +
-                                           std::to_string(kMaxReadings) + " times");
-  }
+  });
 }
 
 void cut(std::string_view text, const std::vector<Splitter>& steps, std::vector<std::string_view>& pieces,

@@ -27,8 +27,7 @@ class Splitter {
 
   const WordPattern& pattern() const { return pattern_; }
 
-  // Appends what `piece` is cut into; never an empty piece. Throws Error{resource} for a pattern that looks so far
-  // ahead, again and again, that the time would no longer grow with the text.
+  // Appends what `piece` is cut into; never an empty piece. Throws as WordPattern::for_each_match() does.
   void split(std::string_view piece, std::vector<std::string_view>& pieces, std::size_t& characters_read) const;
 
  private:

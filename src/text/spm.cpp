@@ -31,15 +31,8 @@ class SpmTokenizer final : public VocabularyTokenizer {
 
  protected:
   std::string_view normalize(std::string_view stretch, std::string& buffer) const override {
-    const bool has_mark = stretch.find(kMarkedSpace) != std::string_view::npos;
-    if (stretch.empty() || (!adds_space_prefix_ && !has_mark)) return stretch;
-    buffer.assign(adds_space_prefix_ ? 1 : 0, ' ');
-    for (std::size_t at = 0; at < stretch.size();) {
-      const std::size_t mark = std::min(stretch.find(kMarkedSpace, at), stretch.size());
-      buffer += stretch.substr(at, mark - at);
-      if (mark < stretch.size()) buffer += ' ';
-      at = mark + kMarkedSpace.size();
-    }
+    if (stretch.empty() || !adds_space_prefix_) return stretch;
+    buffer.assign(1, ' ').append(stretch);
     return buffer;
   }
 

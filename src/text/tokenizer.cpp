@@ -50,6 +50,12 @@ std::pair<std::size_t, std::size_t> find_inexpressible(std::string_view text, st
   return {text.size(), text.size()};
 }
 
+std::string marked_spaces(std::string_view text) {
+  std::string marked;
+  for (const char byte : text) byte == ' ' ? marked += kMarkedSpace : marked += byte;
+  return marked;
+}
+
 }  // namespace
 
 VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {
@@ -64,6 +70,14 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary) : vocabulary_(st
   user_defined_ = PieceFinder(pieces);
   add(vocabulary_.texts, TokenKind::control, TokenKind::unknown);
   user_defined_and_control_ = PieceFinder(std::move(pieces));
+  if (vocabulary_.spelling != Spelling::marked_spaces) return;
+  pieces.clear();
+  StringTable marked;
+  for (TokenId id = 0; id < vocabulary_.size(); ++id)
+    marked.add(vocabulary_.kind(id) == TokenKind::user_defined ? marked_spaces(vocabulary_.bytes[static_cast<std::size_t>(id)]) : "");
+  add(marked, TokenKind::user_defined);
+  std::erase_if(pieces, [](const auto& piece) { return piece.first.find(kMarkedSpace) == std::string_view::npos; });
+  marked_ = PieceFinder(std::move(pieces));
 }
 
 void VocabularyTokenizer::set_inexpressible(const std::array<bool, 256>& may_lack) {
@@ -92,19 +106,36 @@ std::vector<TokenId> VocabularyTokenizer::tokenize(std::string_view text, Tokeni
   ids.reserve(text.size() / 3 + 4);
   if (options.bos && vocabulary_.adds_bos && vocabulary_.bos >= 0) ids.push_back(vocabulary_.bos);
   const PieceFinder& pieces = options.special ? user_defined_and_control_ : user_defined_;
+  if (vocabulary_.spelling != Spelling::marked_spaces || text.find(kMarkedSpace) == std::string_view::npos) {
+    append_cut(text, pieces, scratch, ids);
+    return ids;
+  }
+  // A U+2581 is a space, but first it may be part of a piece that is spelled with it alone.
   for (std::size_t at = 0; at < text.size();) {
-    const PieceFinder::Match match = pieces.find(text, at);
-    append_stretch(text.substr(at, match.begin - at), scratch, ids);
+    const PieceFinder::Match match = marked_.find(text, at);
+    scratch.unmarked = from_marked_spaces(text.substr(at, match.begin - at));
+    append_cut(scratch.unmarked, pieces, scratch, ids);
     if (match.id >= 0) ids.push_back(match.id);
     at = match.begin + match.length;
   }
   return ids;
 }
 
+void VocabularyTokenizer::append_cut(std::string_view text, const PieceFinder& pieces, TokenizeScratch& scratch,
+                                     std::vector<TokenId>& ids) const {
+  for (std::size_t at = 0; at < text.size();) {
+    const PieceFinder::Match match = pieces.find(text, at);
+    append_stretch(text.substr(at, match.begin - at), scratch, ids);
+    if (match.id >= 0) ids.push_back(match.id);
+    at = match.begin + match.length;
+  }
+}
+
 std::size_t VocabularyTokenizer::inexpressible(std::string_view text) const {
   std::size_t count = 0;
   if (!may_lack(text)) return count;
-  std::string buffer;
+  std::string unmarked, buffer;
+  if (vocabulary_.spelling == Spelling::marked_spaces) text = unmarked = from_marked_spaces(text);
   for (std::size_t at = 0; at < text.size();) {
     const PieceFinder::Match match = user_defined_.find(text, at);
     const std::string_view stretch = normalize(text.substr(at, match.begin - at), buffer);
@@ -169,11 +200,15 @@ std::string VocabularyTokenizer::bytes(TokenId id, bool special) const {
                                            : vocabulary_.bytes[static_cast<std::size_t>(id)]);
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file) {
+std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file, std::string_view pre_tokenizer) {
   const auto model = file.get_string("tokenizer.ggml.model");
   if (!model)
     throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.model: expected a name, got no such key");
-  if (*model == "gpt2") return load_bpe(file);
+  if (*model == "gpt2") return load_bpe(file, pre_tokenizer);
+  if (!pre_tokenizer.empty()) {
+    throw Error(ErrorKind::usage, "[tokenizer] --pre-tokenizer: expected a model with byte-level BPE (\"gpt2\"), got " +
+                                      formats::in_quotes(*model));
+  }
   if (*model == "llama") return load_spm(file);
   throw Error(ErrorKind::unsupported, "[tokenizer] tokenizer.ggml.model: expected one of gpt2, llama, got " +
                                           formats::in_quotes(*model));

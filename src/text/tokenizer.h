@@ -22,7 +22,7 @@ struct TokenizeScratch {
   explicit TokenizeScratch(std::size_t text_bytes) : cache(text_bytes) {}
   MergeScratch merge;
   WordCache cache;
-  std::string normalized, replaced;
+  std::string unmarked, normalized, replaced;
   std::vector<std::string_view> words, cut_words;
   std::size_t characters_read = 0;  // by the pre-tokenizer; work done, for tests of growth
 };
@@ -61,11 +61,14 @@ class VocabularyTokenizer : public Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
+  void append_cut(std::string_view text, const PieceFinder& pieces, TokenizeScratch& scratch,
+                  std::vector<TokenId>& ids) const;
   void append_stretch(std::string_view stretch, TokenizeScratch& scratch, std::vector<TokenId>& ids) const;
   bool may_lack(std::string_view text) const;
 
   Vocabulary vocabulary_;
   PieceFinder user_defined_, user_defined_and_control_;
+  PieceFinder marked_;  // user-defined ones, with U+2581 for each space
   std::array<bool, 256> may_lack_{};
   bool may_lack_any_ = false;
   bool expresses_replacement_ = true;

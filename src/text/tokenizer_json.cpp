@@ -3,28 +3,22 @@
 #include <algorithm>
 #include <string>
 
+#include "formats/json.h"
 #include "formats/printable.h"
-#include "text/json_view.h"
 #include "text/pipeline.h"
 #include "text/tokenizer_json_steps.h"
 
 namespace couplet::text {
 namespace {
 
-constexpr std::size_t kMaxJsonBytes = std::size_t{512} << 20U;
-constexpr std::size_t kMaxJsonDepth = 32;
+using formats::in_quotes;
+using formats::JsonDocument;
+using formats::JsonObject;
 
-JsonView parse(simdjson::dom::parser& parser, std::string_view text, const char* name) {
-  const JsonView nothing({}, name);
-  if (text.size() > kMaxJsonBytes)
-    nothing.refuse("at most " + std::to_string(kMaxJsonBytes) + " bytes", std::to_string(text.size()));
-  simdjson::dom::element element;
-  auto error = parser.allocate(text.size() + 1, kMaxJsonDepth);
-  if (error == simdjson::SUCCESS) error = parser.parse(text.data(), text.size()).get(element);
-  if (error != simdjson::SUCCESS) nothing.refuse("JSON", simdjson::error_message(error));
-  const JsonView view(element, name);
-  if (!view.is_object()) view.refuse("an object", "something else");
-  return view;
+constexpr std::size_t kMaxJsonBytes = std::size_t{512} << 20U;
+
+JsonDocument parse(std::string_view text, const char* where) {
+  return {std::as_bytes(std::span(text)), where, kMaxJsonBytes};
 }
 
 // Configs write "no limit" as an integer of 31 digits, which the parser refuses: of a long one 18 digits stay.
@@ -45,62 +39,72 @@ std::string with_short_integers(std::string_view text) {
 
 class Reader {
  public:
-  Reader(JsonView file, std::optional<JsonView> config) : file_(std::move(file)), config_(std::move(config)) {}
+  Reader(JsonObject file, std::optional<JsonObject> config) : file_(std::move(file)), config_(std::move(config)) {}
 
   PipelineParts read() {
-    parts_.normalizer = read_normalizer(file_.get("normalizer"));
-    parts_.steps = read_cut_steps(file_.get("pre_tokenizer"));
-    const JsonView model = file_.at("model");
-    const std::string_view type = model.string("type", "BPE");
-    if (type != "BPE" && type != "Unigram")
-      model.refuse_unknown("a type among BPE, Unigram", formats::in_quotes(type));
-    type == "BPE" ? read_bpe_vocabulary(model) : read_unigram_vocabulary(model);
-    if (const auto added = file_.get("added_tokens")) added->for_each([&](const JsonView& one) { read_added(one); });
-    fill_vocabulary(model);
-    if (type == "BPE") read_merges(model);
+    parts_.normalizer = read_normalizer(file_.get_object("normalizer"));
+    parts_.steps = read_cut_steps(file_.get_object("pre_tokenizer"));
+    const auto model = file_.get_object("model");
+    if (!model) file_.refuse("model", "an object", "nothing");
+    const std::string_view type = model->get_string("type").value_or("BPE");
+    if (type != "BPE" && type != "Unigram") refuse_unknown(*model, "a type among BPE, Unigram", type);
+    type == "BPE" ? read_bpe_vocabulary(*model) : read_unigram_vocabulary(*model);
+    if (const auto added = file_.get_objects("added_tokens")) {
+      for (const JsonObject& one : *added) read_added(one);
+    }
+    fill_vocabulary(*model);
+    if (type == "BPE") read_merges(*model);
     read_ends();
     return std::move(parts_);
   }
 
  private:
-  void put(const JsonView& where, std::uint64_t id, std::string_view text, bool in_model) {
-    // A vocabulary has few holes: an id far beyond the number of tokens is a lie.
+  void put(const JsonObject& where, const char* key, std::uint64_t id, std::string_view text, bool in_model) {
     if (id >= 0x7FFFFFFF || text.size() > kMaxPieceBytes)
-      where.refuse("ids below 2147483647 and at most " + std::to_string(kMaxPieceBytes) + " bytes a token",
+      where.refuse(key, "ids below 2147483647 and at most " + std::to_string(kMaxPieceBytes) + " bytes a token",
                    std::to_string(id) + " and " + std::to_string(text.size()));
     const auto token = static_cast<TokenId>(id);
     spelled_.push_back({token, text, in_model});
     largest_ = std::max(largest_, token);
   }
 
-  void read_bpe_vocabulary(const JsonView& model) {
+  void read_bpe_vocabulary(const JsonObject& model) {
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!model.string(key, "").empty()) model.at(key).refuse_unknown("none", formats::in_quotes(model.string(key, "")));
+      const std::string_view affix = model.get_string(key).value_or("");
+      if (!affix.empty()) refuse_unknown(model, std::string("no ") + key, affix);
     }
-    if (const auto dropout = model.get("dropout"); dropout && dropout->number() != 0)
-      dropout->refuse_unknown("none", "some");
-    const JsonView vocab = model.at("vocab");
-    for (const simdjson::dom::key_value_pair entry : vocab.object())
-      put(vocab, JsonView(entry.value, "tokenizer.json.model.vocab").index(), entry.key, true);
-    parts_.bpe = {model.boolean("byte_fallback", false), model.boolean("fuse_unk", false),
-                  model.boolean("ignore_merges", false)};
-    if (const auto unknown = model.get("unk_token")) unknown_ = id_of(*unknown, unknown->string());
+    if (model.get_float("dropout").value_or(0) != 0) refuse_unknown(model, "no dropout", "some");
+    const auto vocab = model.get_object("vocab");
+    if (!vocab) model.refuse("vocab", "an object", "nothing");
+    for (const simdjson::dom::key_value_pair entry : vocab->object()) {
+      std::uint64_t id = 0;
+      if (entry.value.get(id) != simdjson::SUCCESS) vocab->refuse(entry.key, "a whole number of at least 0", "something else");
+      put(model, "vocab", id, entry.key, true);
+    }
+    const auto has = [&](const char* key) { return model.get_bool(key).value_or(false); };
+    parts_.bpe = {has("byte_fallback"), has("fuse_unk"), has("ignore_merges")};
+    if (const auto unknown = model.get_string("unk_token")) {
+      unknown_ = find(*unknown);
+      if (unknown_ < 0) model.refuse("unk_token", "a token of the vocabulary", in_quotes(*unknown));
+    }
   }
 
-  void read_unigram_vocabulary(const JsonView& model) {
-    parts_.scores.emplace();
-    model.at("vocab").for_each([&](const JsonView& entry) {
-      const simdjson::dom::array pair = entry.array();
-      simdjson::dom::element text, score;
-      if (pair.size() != 2 || pair.at(0).get(text) != simdjson::SUCCESS || pair.at(1).get(score) != simdjson::SUCCESS)
-        entry.refuse("a piece and its score", "something else");
-      put(entry, parts_.scores->size(), JsonView(text, "tokenizer.json.model.vocab").string(), true);
-      parts_.scores->push_back(JsonView(score, "tokenizer.json.model.vocab").number());
-    });
-    parts_.bpe.byte_fallback = model.boolean("byte_fallback", false);
-    if (const auto unknown = model.get("unk_id")) {
-      if (unknown->index() >= parts_.scores->size()) unknown->refuse("an id of the vocabulary", "a larger one");
-      unknown_ = static_cast<TokenId>(unknown->index());
+  void read_unigram_vocabulary(const JsonObject& model) {
+    const auto vocab = model.get_list("vocab");
+    if (!vocab) model.refuse("vocab", "an array", "nothing");
+    std::vector<double>& scores = parts_.scores.emplace();
+    for (const simdjson::dom::element entry : *vocab) {
+      std::string_view text;
+      double score = 0;
+      if (entry.at(0).get(text) != simdjson::SUCCESS || entry.at(1).get(score) != simdjson::SUCCESS)
+        model.refuse("vocab", "pieces with their scores", "something else in entry " + std::to_string(scores.size()));
+      put(model, "vocab", scores.size(), text, true);
+      scores.push_back(score);
+    }
+    parts_.bpe.byte_fallback = model.get_bool("byte_fallback").value_or(false);
+    if (const auto unknown = model.get_uint("unk_id")) {
+      if (*unknown >= scores.size()) model.refuse("unk_id", "an id of the vocabulary", std::to_string(*unknown));
+      unknown_ = static_cast<TokenId>(*unknown);
     }
   }
 
@@ -110,39 +114,37 @@ class Reader {
         std::find_if(spelled_.begin(), spelled_.end(), [&](const Entry& entry) { return entry.text == text; });
     return found == spelled_.end() ? -1 : found->id;
   }
-  TokenId id_of(const JsonView& where, std::string_view text) const {
-    const TokenId id = find(text);
-    if (id < 0) where.refuse("a token of the vocabulary", formats::in_quotes(text));
-    return id;
-  }
 
-  void read_added(const JsonView& one) {
-    AddedToken token;
-    const std::string_view content = one.at("content").string();
-    put(one, one.at("id").index(), content, false);
-    token.id = spelled_.back().id;
-    token.content = content;
-    token.special = one.boolean("special", false);
-    token.lstrip = one.boolean("lstrip", false);
-    token.rstrip = one.boolean("rstrip", false);
-    token.single_word = one.boolean("single_word", false);
-    token.normalized = one.boolean("normalized", !token.special);
+  void read_added(const JsonObject& one) {
+    const auto id = one.get_uint("id");
+    if (!id) one.refuse("id", "a whole number of at least 0", "nothing");
+    const std::string_view content = need_string(one, "content");
+    put(one, "id", *id, content, false);
+    const auto has = [&](const char* key) { return one.get_bool(key).value_or(false); };
+    AddedToken token{.id = static_cast<TokenId>(*id), .content = std::string(content)};
+    token.special = has("special");
+    token.lstrip = has("lstrip");
+    token.rstrip = has("rstrip");
+    token.single_word = has("single_word");
+    token.normalized = one.get_bool("normalized").value_or(!token.special);
     parts_.added.push_back(std::move(token));
   }
 
   // Lays the tokens out by id: the model's, then what is added over them.
-  void fill_vocabulary(const JsonView& model) {
+  void fill_vocabulary(const JsonObject& model) {
+    // A vocabulary has few holes: an id far beyond the number of tokens is a lie.
     const auto size = static_cast<std::size_t>(largest_ + 1);
     if (size == 0 || size > 2 * spelled_.size() + 1024)
-      model.refuse("ids that lie close together", std::to_string(spelled_.size()) + " tokens with ids up to " +
-                                                      std::to_string(largest_));
+      model.refuse("vocab", "ids that lie close together",
+                   std::to_string(spelled_.size()) + " tokens with ids up to " + std::to_string(largest_));
     Vocabulary& vocabulary = parts_.vocabulary;
     std::vector<std::string_view> texts(size);
     vocabulary.kinds.assign(size, TokenKind::unused);
     parts_.in_model.assign(size, false);
     for (const auto& [id, text, in_model] : spelled_) {
       const auto index = static_cast<std::size_t>(id);
-      if (in_model && parts_.in_model[index]) model.refuse("an id a token", "two tokens with id " + std::to_string(id));
+      if (in_model && parts_.in_model[index])
+        model.refuse("vocab", "an id a token", "two tokens with id " + std::to_string(id));
       // An id that the model has keeps the model's spelling: its merges are written with it.
       if (!parts_.in_model[index]) texts[index] = text;
       if (in_model) parts_.in_model[index] = true;
@@ -156,7 +158,7 @@ class Reader {
     const bool has_letters = std::any_of(parts_.steps.begin(), parts_.steps.end(), [](const CutStep& step) {
       return std::holds_alternative<ByteLetters>(step);
     });
-    const Spelling spelling = has_letters ? Spelling::byte_letters : read_spelling(file_.get("decoder"));
+    const Spelling spelling = has_letters ? Spelling::byte_letters : read_spelling(file_.get_object("decoder"));
     for (std::size_t i = 0; i < size; ++i) {
       vocabulary.texts.add(texts[i]);
       vocabulary.bytes.add(token_bytes(texts[i], vocabulary.kinds[i], spelling));
@@ -164,22 +166,23 @@ class Reader {
   }
 
   // A merge is "left right", or a pair.
-  void read_merges(const JsonView& model) {
-    const JsonView merges = model.at("merges");
-    for (const simdjson::dom::element merge : merges.array()) {
+  void read_merges(const JsonObject& model) {
+    const auto merges = model.get_list("merges");
+    if (!merges) model.refuse("merges", "an array", "nothing");
+    for (const simdjson::dom::element merge : *merges) {
       std::string_view left, right;
-      if (merge.is_string()) {
-        const std::string_view text = JsonView(merge, "").string();
-        const std::size_t space = text.find(' ', 1);
-        if (space == std::string_view::npos) merges.refuse("two pieces a merge", formats::in_quotes(text));
-        left = text.substr(0, space);
-        right = text.substr(space + 1);
+      if (merge.get(left) == simdjson::SUCCESS) {
+        const std::size_t space = std::min(left.find(' ', 1), left.size());
+        right = left.substr(std::min(space + 1, left.size()));
+        left = left.substr(0, space);
       } else {
         simdjson::dom::array pair;
-        if (merge.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
-            pair.at(0).get(left) != simdjson::SUCCESS || pair.at(1).get(right) != simdjson::SUCCESS)
-          merges.refuse("two pieces a merge", "something else");
+        if (merge.get(pair) != simdjson::SUCCESS || pair.size() != 2 || pair.at(0).get(left) != simdjson::SUCCESS ||
+            pair.at(1).get(right) != simdjson::SUCCESS)
+          left = {};
       }
+      if (left.empty() || right.empty())
+        model.refuse("merges", "two pieces a merge", "something else in entry " + std::to_string(parts_.merges.size()));
       parts_.merges.emplace_back(left, right);
     }
   }
@@ -187,20 +190,25 @@ class Reader {
   // The config's name of a token: a string, or an object that has it as "content".
   TokenId named(const char* key) const {
     if (!config_) return -1;
-    auto value = config_->get(key);
-    if (value && value->is_object()) value = value->get("content");
-    if (!value || !value->is_string()) return -1;
-    return find(value->string());
+    simdjson::dom::element value;
+    std::string_view text;
+    if (config_->object().at_key(key).get(value) != simdjson::SUCCESS) return -1;
+    const bool is_named =
+        value.get(text) == simdjson::SUCCESS || value.at_key("content").get(text) == simdjson::SUCCESS;
+    return is_named ? find(text) : -1;
   }
 
   void read_ends() {
     Vocabulary& vocabulary = parts_.vocabulary;
-    for (const std::string_view text : read_prefix(file_.get("post_processor")))
-      parts_.prefix.push_back(id_of(file_, text));
+    for (const std::uint64_t id : read_prefix(file_.get_object("post_processor"))) {
+      if (id > static_cast<std::uint64_t>(largest_))
+        file_.refuse("post_processor", "ids of the vocabulary", std::to_string(id));
+      parts_.prefix.push_back(static_cast<TokenId>(id));
+    }
     vocabulary.bos = named("bos_token");
     if (vocabulary.bos < 0 && !parts_.prefix.empty()) vocabulary.bos = parts_.prefix[0];
-    if (config_ && config_->get("add_bos_token")) {
-      const bool adds = config_->at("add_bos_token").boolean() && vocabulary.bos >= 0;
+    if (const auto adds_bos = config_ ? config_->get_bool("add_bos_token") : std::nullopt) {
+      const bool adds = *adds_bos && vocabulary.bos >= 0;
       if (!adds) parts_.prefix.clear();
       if (adds && parts_.prefix.empty()) parts_.prefix = {vocabulary.bos};
     }
@@ -214,8 +222,8 @@ class Reader {
     std::string_view text;
     bool in_model;
   };
-  JsonView file_;
-  std::optional<JsonView> config_;
+  JsonObject file_;
+  std::optional<JsonObject> config_;
   PipelineParts parts_;
   std::vector<Entry> spelled_;
   TokenId largest_ = -1, unknown_ = -1;
@@ -224,12 +232,10 @@ class Reader {
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, std::string_view config_json) {
-  simdjson::dom::parser file_parser, config_parser;
-  const JsonView file = parse(file_parser, tokenizer_json, "tokenizer.json");
-  std::optional<JsonView> config;
-  const std::string readable_config = with_short_integers(config_json);
-  if (!config_json.empty()) config = parse(config_parser, readable_config, "tokenizer_config.json");
-  return make_pipeline(Reader(file, config).read());
+  const JsonDocument file = parse(tokenizer_json, "[tokenizer] tokenizer.json");
+  if (config_json.empty()) return make_pipeline(Reader(file.root(), {}).read());
+  const JsonDocument config = parse(with_short_integers(config_json), "[tokenizer] tokenizer_config.json");
+  return make_pipeline(Reader(file.root(), config.root()).read());
 }
 
 }  // namespace couplet::text

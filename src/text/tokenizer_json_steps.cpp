@@ -1,35 +1,41 @@
 #include "text/tokenizer_json_steps.h"
 
+#include "couplet/error.h"
 #include "formats/printable.h"
 #include "text/pretokenize.h"
 
 namespace couplet::text {
 namespace {
 
+using formats::JsonObject;
+
 constexpr std::size_t kMaxSteps = 64;  // real files have up to six; each pattern's table takes a megabyte
 constexpr std::size_t kMaxPrefix = 16;
 
+JsonObject need_object(const JsonObject& object, const char* key) {
+  if (const auto found = object.get_object(key)) return *found;
+  object.refuse(key, "an object", "nothing");
+}
+
 // Calls `visit(step, type)` for `part`, or for each member of its Sequence, whose list is called `list`.
 template <typename Visit>
-void for_each_step(const std::optional<JsonView>& part, const char* list, const Visit& visit) {
-  std::vector<JsonView> stack;
+void for_each_step(const JsonPart& part, const char* list, const Visit& visit) {
+  std::vector<JsonObject> stack;
   if (part) stack.push_back(*part);
   std::size_t count = 0;
   while (!stack.empty()) {
-    const JsonView step = stack.back();
+    const JsonObject step = stack.back();
     stack.pop_back();
-    if (++count > kMaxSteps) step.refuse("at most " + std::to_string(kMaxSteps) + " steps", "more");
-    const std::string_view type = step.at("type").string();
+    const std::string_view type = need_string(step, "type");
     if (type != "Sequence") {
       visit(step, type);
-      continue;
+    } else if (const auto members = step.get_objects(list)) {
+      count += members->size();
+      stack.insert(stack.end(), members->rbegin(), members->rend());
+    } else {
+      step.refuse(list, "an array", "nothing");
     }
-    std::vector<JsonView> members;
-    step.at(list).for_each([&](const JsonView& member) {
-      if (members.size() == kMaxSteps) member.refuse("at most " + std::to_string(kMaxSteps) + " steps", "more");
-      members.push_back(member);
-    });
-    stack.insert(stack.end(), members.rbegin(), members.rend());
+    if (count > kMaxSteps) step.refuse(list, "at most " + std::to_string(kMaxSteps) + " steps", "more");
   }
 }
 
@@ -45,58 +51,104 @@ std::string escaped(std::string_view text) {
   return pattern;
 }
 
-std::string read_pattern(const JsonView& pattern) {
-  if (const auto regex = pattern.get("Regex")) return std::string(regex->string());
-  const std::string_view text = pattern.at("String").string();
-  if (text.empty()) pattern.refuse("at least a character", "none");
-  return escaped(text);
+std::string_view read_literal(const JsonObject& pattern) {
+  const std::string_view text = need_string(pattern, "String");
+  if (text.empty() || text.size() > kMaxPieceBytes)
+    pattern.refuse("String", "1 to " + std::to_string(kMaxPieceBytes) + " bytes", std::to_string(text.size()));
+  return text;
 }
 
-SplitBehaviour read_behaviour(const JsonView& step, std::string_view otherwise) {
-  const std::string_view name = step.string("behavior", otherwise);
+SplitBehaviour read_behaviour(const JsonObject& step) {
+  const std::string_view name = step.get_string("behavior").value_or("Isolated");
   if (name == "Removed") return SplitBehaviour::removed;
   if (name == "Isolated") return SplitBehaviour::isolated;
   if (name == "Contiguous") return SplitBehaviour::contiguous;
   if (name == "MergedWithPrevious") return SplitBehaviour::merged_with_previous;
   if (name == "MergedWithNext") return SplitBehaviour::merged_with_next;
-  step.refuse_unknown("a behavior among Removed, Isolated, Contiguous, MergedWithPrevious, MergedWithNext",
-                      formats::in_quotes(name));
+  refuse_unknown(step, "a behavior among Removed, Isolated, Contiguous, MergedWithPrevious, MergedWithNext", name);
 }
 
-void add_metaspace(const JsonView& step, std::vector<CutStep>& steps) {
-  MarkSpaces marks{std::string(step.string("replacement", kMarkedSpace)), MarkSpaces::always};
-  if (marks.mark.empty()) step.refuse("a replacement", "none");
+Splitter read_split(const JsonObject& step) {
+  const JsonObject pattern = need_object(step, "pattern");
+  const auto regex = pattern.get_string("Regex");
+  return Splitter(regex ? std::string(*regex) : escaped(read_literal(pattern)), read_behaviour(step),
+                  step.get_bool("invert").value_or(false));
+}
+
+void add_metaspace(const JsonObject& step, std::vector<CutStep>& steps) {
+  const std::string mark(step.get_string("replacement").value_or(kMarkedSpace));
+  if (mark.empty()) step.refuse("replacement", "a character", "none");
   const std::string_view scheme =
-      step.string("prepend_scheme", step.boolean("add_prefix_space", true) ? "always" : "never");
+      step.get_string("prepend_scheme").value_or(step.get_bool("add_prefix_space").value_or(true) ? "always" : "never");
+  MarkSpaces marks{mark, MarkSpaces::always};
   if (scheme == "never") {
     marks.prepend = MarkSpaces::never;
   } else if (scheme == "first") {
     marks.prepend = MarkSpaces::first;
   } else if (scheme != "always") {
-    step.refuse_unknown("a prepend_scheme among always, first, never", formats::in_quotes(scheme));
+    refuse_unknown(step, "a prepend_scheme among always, first, never", scheme);
   }
-  const std::string mark = marks.mark;
   steps.emplace_back(std::move(marks));
-  if (step.boolean("split", true)) steps.emplace_back(Splitter(escaped(mark), SplitBehaviour::merged_with_next));
+  if (step.get_bool("split").value_or(true))
+    steps.emplace_back(Splitter(escaped(mark), SplitBehaviour::merged_with_next));
 }
 
-void add_replacing(const JsonView& step, std::vector<NormalizerStep>& steps) {
-  NormalizerStep replace{.kind = NormalizerStep::replace, .text = std::string(step.at("content").string())};
-  const JsonView pattern = step.at("pattern");
-  if (pattern.get("Regex")) {
-    replace.pattern.emplace(read_pattern(pattern));
+NormalizerStep read_replacing(const JsonObject& step) {
+  NormalizerStep replace{.kind = NormalizerStep::replace, .text = std::string(need_string(step, "content"))};
+  const JsonObject pattern = need_object(step, "pattern");
+  if (const auto regex = pattern.get_string("Regex")) {
+    replace.pattern.emplace(*regex);
   } else {
-    replace.literal = pattern.at("String").string();
-    if (replace.literal.empty()) pattern.refuse("at least a character", "none");
+    replace.literal = read_literal(pattern);
   }
-  steps.push_back(std::move(replace));
+  return replace;
+}
+
+NormalizerStep read_charsmap(const JsonObject& step) {
+  const auto bytes = from_base64(need_string(step, "precompiled_charsmap"));
+  if (!bytes) step.refuse("precompiled_charsmap", "base64", "something else");
+  return {.kind = NormalizerStep::map_graphemes, .charsmap = Charsmap(*bytes)};
+}
+
+// What a template writes before the text itself.
+std::vector<std::uint64_t> read_template_prefix(const JsonObject& step) {
+  std::vector<std::uint64_t> prefix;
+  const auto parts = step.get_objects("single");
+  if (!parts) step.refuse("single", "an array", "nothing");
+  for (const JsonObject& part : *parts) {
+    const auto token = part.get_object("SpecialToken");
+    if (!token) break;
+    const std::string name(need_string(*token, "id"));
+    const auto ids = need_object(need_object(step, "special_tokens"), name.c_str()).get_uints("ids");
+    if (!ids) step.refuse("special_tokens", "ids for " + name, "none");
+    prefix.insert(prefix.end(), ids->begin(), ids->end());
+    if (prefix.size() > kMaxPrefix) step.refuse("single", "at most " + std::to_string(kMaxPrefix) + " tokens", "more");
+  }
+  return prefix;
+}
+
+// cls: ["<s>", 0]
+std::uint64_t read_class_token(const JsonObject& step) {
+  std::uint64_t id = 0;
+  const auto pair = step.get_list("cls");
+  if (!pair || pair->at(1).get(id) != simdjson::SUCCESS) step.refuse("cls", "a token and its id", "something else");
+  return id;
 }
 
 }  // namespace
 
-std::vector<NormalizerStep> read_normalizer(const std::optional<JsonView>& normalizer) {
+std::string_view need_string(const JsonObject& object, const char* key) {
+  if (const auto found = object.get_string(key)) return *found;
+  object.refuse(key, "a string", "nothing");
+}
+
+void refuse_unknown(const JsonObject& part, const std::string& expected, std::string_view got) {
+  throw Error(ErrorKind::unsupported, part.where() + ": expected " + expected + ", got " + formats::in_quotes(got));
+}
+
+std::vector<NormalizerStep> read_normalizer(const JsonPart& normalizer) {
   std::vector<NormalizerStep> steps;
-  for_each_step(normalizer, "normalizers", [&](const JsonView& step, std::string_view type) {
+  for_each_step(normalizer, "normalizers", [&](const JsonObject& step, std::string_view type) {
     if (type == "NFC") {
       steps.push_back({.form = NormalForm::nfc});
     } else if (type == "NFD") {
@@ -111,84 +163,88 @@ std::vector<NormalizerStep> read_normalizer(const std::optional<JsonView>& norma
       steps.push_back({.kind = NormalizerStep::strip_accents});
     } else if (type == "Strip") {
       steps.push_back({.kind = NormalizerStep::strip,
-                       .left = step.boolean("strip_left", true),
-                       .right = step.boolean("strip_right", true)});
+                       .left = step.get_bool("strip_left").value_or(true),
+                       .right = step.get_bool("strip_right").value_or(true)});
     } else if (type == "Prepend") {
-      steps.push_back({.kind = NormalizerStep::prepend, .text = std::string(step.at("prepend").string())});
+      steps.push_back({.kind = NormalizerStep::prepend, .text = std::string(need_string(step, "prepend"))});
     } else if (type == "Replace") {
-      add_replacing(step, steps);
+      steps.push_back(read_replacing(step));
+    } else if (type == "Precompiled") {
+      steps.push_back(read_charsmap(step));
     } else {
-      step.refuse_unknown("a type among NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace, Sequence",
-                          formats::in_quotes(type));
+      refuse_unknown(
+          step,
+          "a type among NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, Sequence",
+          type);
     }
   });
   return steps;
 }
 
-std::vector<CutStep> read_cut_steps(const std::optional<JsonView>& pre_tokenizer) {
+std::vector<CutStep> read_cut_steps(const JsonPart& pre_tokenizer) {
   std::vector<CutStep> steps;
-  for_each_step(pre_tokenizer, "pretokenizers", [&](const JsonView& step, std::string_view type) {
+  for_each_step(pre_tokenizer, "pretokenizers", [&](const JsonObject& step, std::string_view type) {
     if (type == "Split") {
-      steps.emplace_back(Splitter(read_pattern(step.at("pattern")), read_behaviour(step, "Isolated"),
-                                  step.boolean("invert", false)));
+      steps.emplace_back(read_split(step));
     } else if (type == "ByteLevel") {
-      if (step.boolean("add_prefix_space", true)) steps.emplace_back(SpacePrefix{});
-      if (step.boolean("use_regex", true)) steps.emplace_back(Splitter(find_pre_tokenizer("gpt-2").patterns[0]));
+      if (step.get_bool("add_prefix_space").value_or(true)) steps.emplace_back(SpacePrefix{});
+      if (step.get_bool("use_regex").value_or(true)) steps.emplace_back(Splitter(find_pre_tokenizer("gpt-2").patterns[0]));
       steps.emplace_back(ByteLetters{});
     } else if (type == "Metaspace") {
       add_metaspace(step, steps);
     } else if (type == "Digits") {
-      const bool each = step.boolean("individual_digits", false);
+      const bool each = step.get_bool("individual_digits").value_or(false);
       steps.emplace_back(Splitter(R"(\p{N})", each ? SplitBehaviour::isolated : SplitBehaviour::contiguous));
     } else if (type == "Whitespace") {
       steps.emplace_back(Splitter(R"(\w+|[^\w\s]+)", SplitBehaviour::removed, true));
     } else if (type == "WhitespaceSplit") {
       steps.emplace_back(Splitter(R"(\s)", SplitBehaviour::removed));
     } else if (type == "Punctuation") {
-      steps.emplace_back(Splitter(R"([\p{P}!-/:-@\[-`{-~])", read_behaviour(step, "Isolated")));
+      steps.emplace_back(Splitter(R"([\p{P}!-/:-@\[-`{-~])", read_behaviour(step)));
     } else if (type == "CharDelimiterSplit") {
-      steps.emplace_back(Splitter(escaped(step.at("delimiter").string()), SplitBehaviour::removed));
+      steps.emplace_back(Splitter(escaped(need_string(step, "delimiter")), SplitBehaviour::removed));
     } else {
-      step.refuse_unknown(
-          "a type among Split, ByteLevel, Metaspace, Digits, Whitespace, WhitespaceSplit, Punctuation, "
-          "CharDelimiterSplit, Sequence",
-          formats::in_quotes(type));
+      refuse_unknown(step,
+                     "a type among Split, ByteLevel, Metaspace, Digits, Whitespace, WhitespaceSplit, Punctuation, "
+                     "CharDelimiterSplit, Sequence",
+                     type);
     }
   });
   return steps;
 }
 
-Spelling read_spelling(const std::optional<JsonView>& decoder) {
+Spelling read_spelling(const JsonPart& decoder) {
   Spelling spelling = Spelling::plain;
-  for_each_step(decoder, "decoders", [&](const JsonView& step, std::string_view type) {
+  for_each_step(decoder, "decoders", [&](const JsonObject& step, std::string_view type) {
     if (type == "ByteLevel") {
       spelling = Spelling::byte_letters;
-    } else if (type == "Metaspace" && step.string("replacement", kMarkedSpace) == kMarkedSpace) {
+    } else if (type == "Metaspace" && step.get_string("replacement").value_or(kMarkedSpace) == kMarkedSpace) {
       spelling = Spelling::marked_spaces;
-    } else if (type == "Replace" && step.at("pattern").string("String", "") == kMarkedSpace &&
-               step.at("content").string() == " ") {
+    } else if (type == "Replace" && need_object(step, "pattern").get_string("String") == kMarkedSpace &&
+               need_string(step, "content") == " ") {
       spelling = Spelling::marked_spaces;
     } else if (type != "ByteFallback" && type != "Fuse" && type != "Strip") {
-      step.refuse_unknown("a type among ByteLevel, Metaspace or Replace of U+2581, ByteFallback, Fuse, Strip, Sequence",
-                          formats::in_quotes(type));
+      refuse_unknown(step, "a type among ByteLevel, Metaspace or Replace of U+2581, ByteFallback, Fuse, Strip, Sequence",
+                     type);
     }
   });
   return spelling;
 }
 
-std::vector<std::string_view> read_prefix(const std::optional<JsonView>& post_processor) {
-  std::vector<std::string_view> prefix;
-  for_each_step(post_processor, "processors", [&](const JsonView& step, std::string_view type) {
+std::vector<std::uint64_t> read_prefix(const JsonPart& post_processor) {
+  std::vector<std::uint64_t> prefix;
+  for_each_step(post_processor, "processors", [&](const JsonObject& step, std::string_view type) {
     if (type == "ByteLevel") return;
-    if (type != "TemplateProcessing")
-      step.refuse_unknown("a type among TemplateProcessing, ByteLevel, Sequence", formats::in_quotes(type));
-    bool before = true;
-    step.at("single").for_each([&](const JsonView& part) {
-      const auto token = part.get("SpecialToken");
-      before = before && token;
-      if (before) prefix.push_back(token->at("id").string());
-      if (prefix.size() > kMaxPrefix) part.refuse("at most " + std::to_string(kMaxPrefix) + " tokens", "more");
-    });
+    std::vector<std::uint64_t> before;
+    if (type == "BertProcessing" || type == "RobertaProcessing") {
+      before = {read_class_token(step)};
+    } else if (type == "TemplateProcessing") {
+      before = read_template_prefix(step);
+    } else {
+      refuse_unknown(step, "a type among TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence",
+                     type);
+    }
+    prefix.insert(prefix.begin(), before.begin(), before.end());
   });
   return prefix;
 }

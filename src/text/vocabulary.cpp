@@ -49,16 +49,6 @@ std::string from_byte_letters(std::string_view text) {
   return bytes;
 }
 
-std::string from_marked_spaces(std::string_view text) {
-  std::string bytes;
-  for (std::size_t at = 0; at < text.size();) {
-    const bool marked = text.substr(at).starts_with(kMarkedSpace);
-    bytes += marked ? ' ' : text[at];
-    at += marked ? kMarkedSpace.size() : 1;
-  }
-  return bytes;
-}
-
 std::vector<TokenKind> load_kinds(const formats::CheckpointFile& file, std::size_t num_tokens) {
   std::vector<TokenKind> kinds(num_tokens, TokenKind::normal);
   const auto types = file.get_ints("tokenizer.ggml.token_type");
@@ -131,6 +121,16 @@ std::vector<TokenId> find_end_ids(const Vocabulary& vocabulary, std::vector<Toke
   return ids;
 }
 
+std::string from_marked_spaces(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool marked = text.substr(at).starts_with(kMarkedSpace);
+    bytes += marked ? ' ' : text[at];
+    at += marked ? kMarkedSpace.size() : 1;
+  }
+  return bytes;
+}
+
 int spelled_byte(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
   int value = 0;
@@ -176,6 +176,7 @@ Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spellin
     refuse("tokens", "at most 2147483647 tokens", std::to_string(tokens->size()));
 
   Vocabulary vocabulary;
+  vocabulary.spelling = spelling;
   vocabulary.kinds = load_kinds(file, tokens->size());
   std::size_t total_bytes = 0;
   for (std::size_t i = 0; i < tokens->size(); ++i) {

@@ -22,6 +22,7 @@ struct Vocabulary {
   StringTable bytes;  // what the token adds to a text; empty for control and unknown tokens
   std::vector<TokenKind> kinds;
   TokenId bos = -1, eos = -1, unknown = -1;
+  Spelling spelling = Spelling::plain;
   bool adds_bos = false;
   std::vector<TokenId> end_ids;  // ascending
 
@@ -32,6 +33,7 @@ struct Vocabulary {
 // Throws Error{format} that names the key and, where one is to blame, the entry.
 Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spelling, bool adds_bos_by_default);
 
+std::string from_marked_spaces(std::string_view text);
 // What a token adds to a text; a byte token is one that spelled_byte() reads.
 std::string token_bytes(std::string_view text, TokenKind kind, Spelling spelling);
 // "<0x0A>" -> 10; -1: not spelled so.

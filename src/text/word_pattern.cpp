@@ -311,6 +311,12 @@ WordPattern::WordPattern(std::string_view pattern) {
   search_ = build_forward(steps, steps.add_search(), classes);
 }
 
+void WordPattern::refuse_slow() {
+  throw Error(ErrorKind::resource,
+              "[tokenizer] pattern: expected one that reads a text a few times, got one that reads it more than " +
+                  std::to_string(kMaxReadings) + " times");
+}
+
 std::size_t WordPattern::class_at(const char* at, const char* end, std::size_t& length) const {
   length = 1;
   if (at == end) return stride_ - 1;

@@ -27,11 +27,28 @@ class WordPattern {
   };
   Match find(std::string_view text, std::size_t from, std::size_t& characters_read) const;
 
+  // Calls `visit(at, match)` for the matches in turn; what lies before one is [at, match.begin), and the last call's match
+  // may be empty. Throws Error{resource} for a pattern that looks so far ahead, again and again, that the time would no
+  // longer grow with the text.
+  template <typename Visit>
+  void for_each_match(std::string_view text, std::size_t& characters_read, const Visit& visit) const {
+    const std::size_t most = characters_read + kMaxReadings * (text.size() + 1);
+    for (std::size_t at = 0; at < text.size();) {
+      const Match match = find(text, at, characters_read);
+      visit(at, match);
+      at = match.end;
+      if (characters_read > most) refuse_slow();
+    }
+  }
+
   // Whether every character begins a match.
   bool always_matches() const { return search_.empty(); }
   std::size_t num_states() const { return words_.size() / stride_; }
 
  private:
+  static constexpr std::size_t kMaxReadings = 64;  // the patterns in use read a character at most three times
+  [[noreturn]] static void refuse_slow();
+
   // [state][class]: the row of the next state << 1, and a flag; the class beyond the last is the end of the text.
   using Table = std::vector<std::uint32_t>;
   std::size_t class_at(const char* at, const char* end, std::size_t& length) const;
