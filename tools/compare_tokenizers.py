@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Random Unicode through couplet's tokenizers and Hugging Face `tokenizers`: the ids must be the same.
 
-    tools/compare_tokenizers.py COUPLET [NAME ...] [--strings 20000] [--seed N]
+    tools/compare_tokenizers.py COUPLET [NAME ...] [--strings 20000] [--seed N] [--every-code-point]
 
-A NAME is a folder that tools/fetch_tokenizers.py makes, or smollm2.gguf, gemma3.gguf (default: all of them). Half of the
-strings are read with special tokens, half without. Prints a line a vocabulary, with the seed that repeats it, and the
-first strings that differ; ends with 1 if there is one.
+A NAME is a folder that tools/fetch_tokenizers.py makes, or smollm2.gguf, gemma3.gguf, or "constructs": the small files of
+tests/data/tokenizer_constructs.jsonl, which share the strings among them (default: all of them). Half of the strings are read
+with special tokens, half without; --every-code-point adds strings that together hold each one. Prints a line a vocabulary,
+with the seed that repeats it, and the first strings that differ, shortened; ends with 1 if there is one.
 """
 import argparse
 import json
@@ -14,6 +15,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ROOT / "build" / "test-packages"  # tools/test.sh installs them
@@ -121,6 +123,25 @@ def models_folder():
     return pathlib.Path(os.environ.get("COUPLET_MODELS") or pathlib.Path.home() / ".cache" / "couplet")
 
 
+def every_code_point():
+    code_points = [chr(code_point) for code_point in range(sys.maxunicode + 1) if not 0xD800 <= code_point < 0xE000]
+    return ["".join(f"a{letter}b {letter}" for letter in code_points[i:i + 50]) for i in range(0, len(code_points), 50)]
+
+
+def constructs():
+    """The files as folders, each for as long as it is looked at."""
+    with open(ROOT / "tests" / "data" / "tokenizer_constructs.jsonl", encoding="utf-8") as lines:
+        models = json.loads(next(lines))
+        for line in lines:
+            construct = json.loads(line)
+            described = construct["file"]
+            if isinstance(described["model"], str):
+                described["model"] = models[described["model"]]
+            with tempfile.TemporaryDirectory() as folder:
+                (pathlib.Path(folder) / "tokenizer.json").write_text(json.dumps(described), encoding="utf-8")
+                yield construct["name"], pathlib.Path(folder)
+
+
 def load(name):
     """Where couplet finds it, Hugging Face's tokenizer, and what the latter is to read instead of a string."""
     folder = fetch_tokenizers.folder_of(GGUF.get(name, name) or "")
@@ -156,9 +177,8 @@ def ask(program, path, strings, special):
 class Pair:
     """Both tokenizers of a vocabulary."""
 
-    def __init__(self, program, name):
-        self.program = program
-        self.path, self.theirs, self.readable = load(name)
+    def __init__(self, program, path, theirs, readable=lambda text: text):
+        self.program, self.path, self.theirs, self.readable = program, path, theirs, readable
 
     def differing(self, strings, special):
         """(text, Hugging Face's ids, couplet's ids) where they are not the same."""
@@ -177,23 +197,32 @@ class Pair:
         return case
 
 
-def compare(program, name, count, seed):
-    pair = Pair(program, name)
+def compare(name, pair, count, seed, more):
     theirs = pair.theirs
     added, others = added_tokens(theirs, pair.path)
+    others.add(getattr(theirs.model, "unk_token", None))  # in couplet no text becomes it
     texts = [theirs.decode([theirs.token_to_id(text)], skip_special_tokens=False) or text
              for text in sorted(set(theirs.get_vocab()) - others)]
     strings = Strings(seed, texts, sorted(added))
     num_differ = 0
     for special in (False, True):
         for begin in range(0, count // 2, STRINGS_A_RUN):
-            differ = pair.differing([strings.string() for _ in range(min(STRINGS_A_RUN, count // 2 - begin))], special)
+            batch = [strings.string() for _ in range(min(STRINGS_A_RUN, count // 2 - begin))]
+            differ = pair.differing(batch + (more if begin == 0 else []), special)
             for case in differ[:max(0, SHOWN - num_differ)]:
                 text, right, ours = pair.shortened(case, special)
                 print(f"{name}: {ascii(text)}{' --special' if special else ''}: expected {right}, got {ours}", flush=True)
             num_differ += len(differ)
-    print(f"{name}: {count // 2 * 2} strings, {num_differ} differ (--seed {seed})", flush=True)
+    print(f"{name}: {2 * (count // 2 + len(more))} strings, {num_differ} differ (--seed {seed})", flush=True)
     return num_differ
+
+
+def compare_named(name, options):
+    more = every_code_point() if options.every_code_point else []
+    if name != "constructs":
+        return compare(name, Pair(options.couplet, *load(name)), options.strings, options.seed, more)
+    return sum(compare(name, Pair(options.couplet, folder, tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))),
+                       max(2, options.strings // 50), options.seed, more) for name, folder in constructs())
 
 
 def main():
@@ -202,9 +231,10 @@ def main():
     parser.add_argument("names", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--strings", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--every-code-point", action="store_true")
     options = parser.parse_args()
-    names = options.names or [*fetch_tokenizers.FILES, *GGUF]
-    sys.exit(1 if sum(compare(options.couplet, name, options.strings, options.seed) for name in names) else 0)
+    names = options.names or [*fetch_tokenizers.FILES, *GGUF, "constructs"]
+    sys.exit(1 if sum(compare_named(name, options) for name in names) else 0)
 
 
 if __name__ == "__main__":

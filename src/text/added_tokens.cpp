@@ -9,7 +9,7 @@ namespace couplet::text {
 namespace {
 
 const WordPattern& word_character() {
-  static const WordPattern pattern(R"(\w)");
+  static const WordPattern pattern("[" + std::string(kWordCharacters) + "]");
   return pattern;
 }
 

@@ -76,7 +76,7 @@ void BpeModel::append(std::string_view word, ModelScratch& scratch, std::vector<
   }
 }
 
-void BpeModel::add_unknown(Symbol symbol, std::string_view stretch, ModelScratch& scratch) const {
+void BpeModel::add_unknown(Symbol symbol, std::string_view stretch, Symbol& waiting, ModelScratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.merge.symbols;
   const std::string_view bytes = stretch.substr(symbol.begin, symbol.length);
   if (std::all_of(bytes.begin(), bytes.end(),
@@ -88,11 +88,12 @@ void BpeModel::add_unknown(Symbol symbol, std::string_view stretch, ModelScratch
   ++scratch.inexpressible;
   symbol.id = vocabulary_->unknown >= 0 ? vocabulary_->unknown : find(kReplacement);
   if (symbol.id < 0) return;
-  if (options_.fuse_unknown && !symbols.empty() && symbols.back().id == vocabulary_->unknown) {
-    symbols.back().length += symbol.length;
-  } else {
-    symbols.push_back(symbol);
+  if (waiting.id >= 0 && options_.fuse_unknown) {
+    waiting.length += symbol.length;
+    return;
   }
+  if (waiting.id >= 0) symbols.push_back(waiting);
+  waiting = symbol;
 }
 
 void BpeModel::append_stretch(std::string_view stretch, ModelScratch& scratch, std::vector<TokenId>& ids) const {
@@ -103,17 +104,25 @@ void BpeModel::append_stretch(std::string_view stretch, ModelScratch& scratch, s
   }
   std::vector<Symbol>& symbols = scratch.merge.symbols;
   symbols.clear();
+  // An unknown character is put in its place by the next one that is known, after bytes that stood between.
+  Symbol waiting{0, 0, -1};
+  const auto put_waiting = [&] {
+    if (waiting.id >= 0) symbols.push_back(waiting);
+    waiting.id = -1;
+  };
   for (std::uint32_t at = 0; at < stretch.size();) {
     const Utf8Char read = read_char(stretch.data() + at, stretch.data() + stretch.size());
     const TokenId id =
         read.kind == Utf8Char::whole ? id_of_char(stretch.substr(at, read.length), read.code_point) : -1;
     if (id >= 0) {
+      put_waiting();
       symbols.push_back({at, read.length, id});
     } else {
-      add_unknown({at, read.length, -1}, stretch, scratch);
+      add_unknown({at, read.length, -1}, stretch, waiting, scratch);
     }
     at += read.length;
   }
+  put_waiting();
   merge_symbols(scratch.merge,
                 [this](const Symbol& left, const Symbol& right) { return merges_.find(left.id, right.id); });
   for (const Symbol& symbol : symbols) ids.push_back(symbol.id);

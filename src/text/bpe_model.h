@@ -25,6 +25,7 @@ struct ModelScratch {
   explicit ModelScratch(std::size_t text_bytes) : cache(text_bytes) {}
   MergeScratch merge;
   WordCache cache;
+  std::size_t offers = 0;         // pieces that unigram weighed; work done, for tests of growth
   std::size_t inexpressible = 0;  // characters that got no tokens of their own; counted where `counts`
   bool counts = false;            // then the cache is not asked
 };
@@ -47,7 +48,8 @@ class BpeModel {
   void add_merges(const Merges& merges);
   std::size_t end_of_stretch(std::string_view word, std::size_t begin) const;
   void append_stretch(std::string_view stretch, ModelScratch& scratch, std::vector<TokenId>& ids) const;
-  void add_unknown(Symbol symbol, std::string_view stretch, ModelScratch& scratch) const;
+  // Bytes of the symbol where they have tokens; else it waits as an unknown one, unless `waiting` takes it in.
+  void add_unknown(Symbol symbol, std::string_view stretch, Symbol& waiting, ModelScratch& scratch) const;
 
   const Vocabulary* vocabulary_;
   BpeOptions options_;

@@ -36,14 +36,6 @@ bool is_normal(std::string_view text, NormalForm form) {
   return std::all_of(text.begin(), text.end(), [&](char byte) { return static_cast<unsigned char>(byte) < first; });
 }
 
-// Models were trained with the normal forms of Unicode 9: to them a newer character is one that neither comes apart nor
-// joins another, nor changes its place.
-bool is_in_unicode_9(char32_t code_point) {
-  if (code_point < kUnicode9Edges[0]) return true;
-  const auto* const edge = std::upper_bound(std::begin(kUnicode9Edges), std::end(kUnicode9Edges), code_point);
-  return (edge - std::begin(kUnicode9Edges)) % 2 == 0;
-}
-
 int combining_class(utf8proc_int32_t code_point) { return utf8proc_get_property(code_point)->combining_class; }
 
 // A stretch of decomposed characters in its normal form. The library's own sorting of marks is quadratic, so it gets
@@ -78,6 +70,8 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
   for_each_char(
       text,
       [&](char32_t code_point) {
+        // Models were trained with the normal forms of Unicode 9: to them a newer character is one that neither comes
+        // apart nor joins another, nor changes its place.
         if (!is_in_unicode_9(code_point)) {
           append_composed(points, compose, out);
           append_char(code_point, out);
@@ -101,7 +95,7 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
   return out;
 }
 
-std::string to_lowercase(std::string_view text) {
+std::string in_lowercase(std::string_view text) {
   std::string out;
   for_each_char(
       text,
@@ -109,11 +103,18 @@ std::string to_lowercase(std::string_view text) {
         if (code_point == 0x130) {  // the one character whose small form is two
           out += "i\u0307";
         } else {
-          append_char(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point))), out);
+          append_char(to_lowercase(code_point), out);
         }
       },
       [&](char byte) { out += byte; });
   return out;
+}
+
+// As Unicode 9 had it: three have changed.
+bool is_mark(char32_t code_point) {
+  if (code_point == 0x1CF2 || code_point == 0x1CF3 || code_point == 0x111C9) return code_point != 0x111C9;
+  const std::uint32_t category = category_of(code_point);
+  return kCategoryNames[2 * category] == 'M' && is_in_unicode_9(code_point);
 }
 
 std::string without_accents(std::string_view text) {
@@ -121,10 +122,7 @@ std::string without_accents(std::string_view text) {
   for_each_char(
       text,
       [&](char32_t code_point) {
-        const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
-        const bool is_mark = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
-                             category == UTF8PROC_CATEGORY_ME;
-        if (!is_mark) append_char(code_point, out);
+        if (!is_mark(code_point)) append_char(code_point, out);
       },
       [&](char byte) { out += byte; });
   return out;
@@ -147,6 +145,15 @@ std::string replaced(const NormalizerStep& step, std::string_view text) {
     replace(at, {found, end});
     at = end;
   }
+  return out;
+}
+
+std::string single_spaced(std::string_view text) {
+  std::string out;
+  for (const char byte : text) {
+    if (byte != ' ' || (!out.empty() && out.back() != ' ')) out += byte;
+  }
+  if (out.ends_with(' ')) out.pop_back();
   return out;
 }
 
@@ -232,7 +239,7 @@ std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view
         now = to_normal_form(now, step.form);
         break;
       case NormalizerStep::lowercase:
-        now = to_lowercase(now);
+        now = in_lowercase(now);
         break;
       case NormalizerStep::strip:
         now = std::string(trim_white_space(now, step.left, step.right));
@@ -245,6 +252,9 @@ std::string normalize(const std::vector<NormalizerStep>& steps, std::string_view
         break;
       case NormalizerStep::replace:
         now = replaced(step, now);
+        break;
+      case NormalizerStep::single_spaces:
+        now = single_spaced(now);
         break;
       case NormalizerStep::map_graphemes:
         now = map_graphemes(*step.charsmap, now);

@@ -23,6 +23,7 @@ struct NormalizerStep {
     strip_accents,
     prepend,
     replace,
+    single_spaces,  // of a run of spaces one stays, at the ends none
     map_graphemes,  // by the charsmap, as Hugging Face does
     map_longest     // as SentencePiece itself does
   };

@@ -61,9 +61,9 @@ void unite(CharSet& set, CharSet other) {
 
 CharSet space_set() { return {{{'\t', '\r'}, {0x85, 0x85}}, categories("Zs Zl Zp")}; }
 
-// Letters, marks, digits and what joins words; of the symbols, the circled and squared letters.
+// Letters, marks, digits and what joins words; also Latin-1's other numbers, and the circled and squared letters.
 CharSet word_set() {
-  return {{{0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}},
+  return {{{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}},
           categories("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl Pc")};
 }
 

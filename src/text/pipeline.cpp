@@ -23,13 +23,14 @@ struct Scratch {
 class PipelineTokenizer final : public Tokenizer {
  public:
   explicit PipelineTokenizer(PipelineParts parts)
-      : vocabulary_(std::move(parts.vocabulary)),
+      : name_(parts.pre_tokenizer),
+        vocabulary_(std::move(parts.vocabulary)),
         normalizer_(std::move(parts.normalizer)),
         steps_(std::move(parts.steps)),
         prefix_(std::move(parts.prefix)),
         added_(std::move(parts.added), normalizer_) {
     if (parts.scores) {
-      unigram_.emplace(vocabulary_, std::move(*parts.scores), parts.bpe.byte_fallback);
+      unigram_.emplace(vocabulary_, parts.in_model, std::move(*parts.scores), parts.bpe.byte_fallback);
     } else {
       bpe_.emplace(vocabulary_, parts.in_model, parts.merges, parts.bpe);
     }
@@ -74,7 +75,7 @@ class PipelineTokenizer final : public Tokenizer {
   TokenId unknown_id() const override { return vocabulary_.unknown; }
   std::span<const TokenId> end_ids() const override { return vocabulary_.end_ids; }
   std::string_view family() const override { return bpe_ ? "bpe" : "unigram"; }
-  std::string_view pre_tokenizer() const override { return "tokenizer.json"; }
+  std::string_view pre_tokenizer() const override { return name_; }
 
  private:
   bool is_token(TokenId id) const { return id >= 0 && id < vocabulary_.size(); }
@@ -187,6 +188,7 @@ class PipelineTokenizer final : public Tokenizer {
     }
   }
 
+  std::string_view name_;
   Vocabulary vocabulary_;
   std::vector<NormalizerStep> normalizer_;
   std::vector<CutStep> steps_;

@@ -1,6 +1,7 @@
 #pragma once
 // The tokenizer that a Hugging Face tokenizer.json describes: added tokens are cut out, what is between them is
-// normalized, cut into words, and given to the model. Every part is as the file has it; load_tokenizer_json() reads it.
+// normalized, cut into words, and given to the model. Every part is as the file has it; load_tokenizer_json() reads it,
+// and load_ugm() makes the same of a GGUF file.
 
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ struct MarkSpaces {     // Metaspace: writes spaces as a mark, and puts one in f
 using CutStep = std::variant<Splitter, ByteLetters, SpacePrefix, MarkSpaces>;
 
 struct PipelineParts {
+  std::string_view pre_tokenizer;  // what it is called; a constant
   Vocabulary vocabulary;
   std::vector<bool> in_model;  // [id]: not only an added token
   std::vector<AddedToken> added;
@@ -36,7 +38,7 @@ struct PipelineParts {
   std::vector<TokenId> prefix;  // put first where BOS is asked for
   BpeOptions bpe;
   BpeModel::Merges merges;                       // views of the file, needed only while making the tokenizer
-  std::optional<std::vector<double>> scores;     // Unigram, else BPE
+  std::optional<UnigramScores> scores;           // Unigram, else BPE
 };
 
 std::unique_ptr<Tokenizer> make_pipeline(PipelineParts parts);

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bitset>
-#include <cmath>
 #include <numeric>
 
-#include "couplet/error.h"
 #include "text/utf8.h"
 
 namespace couplet::text {
@@ -128,22 +126,9 @@ class SpmTokenizer final : public VocabularyTokenizer {
 
 std::unique_ptr<VocabularyTokenizer> load_spm(const formats::CheckpointFile& file) {
   Vocabulary vocabulary = load_vocabulary(file, Spelling::marked_spaces, true);
-  const auto scores = file.get_floats("tokenizer.ggml.scores");
-  const std::size_t num_scores = scores ? scores->size() : 0;
-  if (num_scores != vocabulary.kinds.size()) {
-    throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.scores: expected " +
-                                       std::to_string(vocabulary.kinds.size()) +
-                                       " entries, one a token, got " + std::to_string(num_scores));
-  }
-  for (std::size_t i = 0; i < num_scores; ++i) {
-    if (std::isnan((*scores)[i])) {
-      throw Error(
-          ErrorKind::format,
-          "[tokenizer] tokenizer.ggml.scores: expected numbers, got NaN in entry " + std::to_string(i));
-    }
-  }
+  const std::vector<float> scores = load_scores(file, vocabulary.kinds.size());
   const bool adds_space_prefix = file.get_bool("tokenizer.ggml.add_space_prefix").value_or(true);
-  return std::make_unique<SpmTokenizer>(std::move(vocabulary), *scores, adds_space_prefix);
+  return std::make_unique<SpmTokenizer>(std::move(vocabulary), scores, adds_space_prefix);
 }
 
 }  // namespace couplet::text

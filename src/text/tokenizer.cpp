@@ -7,6 +7,7 @@
 #include "text/bpe.h"
 #include "text/load.h"
 #include "text/spm.h"
+#include "text/ugm.h"
 #include "text/utf8.h"
 
 namespace couplet {
@@ -210,7 +211,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file, s
                                       formats::in_quotes(*model));
   }
   if (*model == "llama") return load_spm(file);
-  throw Error(ErrorKind::unsupported, "[tokenizer] tokenizer.ggml.model: expected one of gpt2, llama, got " +
+  if (*model == "t5") return load_ugm(file);
+  throw Error(ErrorKind::unsupported, "[tokenizer] tokenizer.ggml.model: expected one of gpt2, llama, t5, got " +
                                           formats::in_quotes(*model));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 
 #include "formats/json.h"
 #include "formats/printable.h"
@@ -42,6 +43,7 @@ class Reader {
   Reader(JsonObject file, std::optional<JsonObject> config) : file_(std::move(file)), config_(std::move(config)) {}
 
   PipelineParts read() {
+    parts_.pre_tokenizer = "tokenizer.json";
     parts_.normalizer = read_normalizer(file_.get_object("normalizer"));
     parts_.steps = read_cut_steps(file_.get_object("pre_tokenizer"));
     const auto model = file_.get_object("model");
@@ -49,6 +51,8 @@ class Reader {
     const std::string_view type = model->get_string("type").value_or("BPE");
     if (type != "BPE" && type != "Unigram") refuse_unknown(*model, "a type among BPE, Unigram", type);
     type == "BPE" ? read_bpe_vocabulary(*model) : read_unigram_vocabulary(*model);
+    for (const Entry& entry : spelled_) ids_.emplace(entry.text, entry.id);
+    next_id_ = static_cast<TokenId>(spelled_.size());
     if (const auto added = file_.get_objects("added_tokens")) {
       for (const JsonObject& one : *added) read_added(one);
     }
@@ -84,7 +88,8 @@ class Reader {
     const auto has = [&](const char* key) { return model.get_bool(key).value_or(false); };
     parts_.bpe = {has("byte_fallback"), has("fuse_unk"), has("ignore_merges")};
     if (const auto unknown = model.get_string("unk_token")) {
-      unknown_ = find(*unknown);
+      const auto found = std::ranges::find(spelled_, *unknown, &Entry::text);
+      if (found != spelled_.end()) unknown_ = found->id;
       if (unknown_ < 0) model.refuse("unk_token", "a token of the vocabulary", in_quotes(*unknown));
     }
   }
@@ -92,7 +97,7 @@ class Reader {
   void read_unigram_vocabulary(const JsonObject& model) {
     const auto vocab = model.get_list("vocab");
     if (!vocab) model.refuse("vocab", "an array", "nothing");
-    std::vector<double>& scores = parts_.scores.emplace();
+    std::vector<double>& scores = parts_.scores.emplace().pieces;
     for (const simdjson::dom::element entry : *vocab) {
       std::string_view text;
       double score = 0;
@@ -101,6 +106,7 @@ class Reader {
       put(model, "vocab", scores.size(), text, true);
       scores.push_back(score);
     }
+    parts_.scores->unknown = (scores.empty() ? 0 : std::ranges::min(scores)) - kUnknownPenalty;
     parts_.bpe.byte_fallback = model.get_bool("byte_fallback").value_or(false);
     if (const auto unknown = model.get_uint("unk_id")) {
       if (*unknown >= scores.size()) model.refuse("unk_id", "an id of the vocabulary", std::to_string(*unknown));
@@ -108,20 +114,21 @@ class Reader {
     }
   }
 
-  // The first id of a text, -1: none. Asked a few times only.
+  // -1: none.
   TokenId find(std::string_view text) const {
-    const auto found =
-        std::find_if(spelled_.begin(), spelled_.end(), [&](const Entry& entry) { return entry.text == text; });
-    return found == spelled_.end() ? -1 : found->id;
+    const auto found = ids_.find(text);
+    return found == ids_.end() ? -1 : found->second;
   }
 
+  // Its id is the model's, or the next that is free, whatever the file says: so it is where the file was made.
   void read_added(const JsonObject& one) {
-    const auto id = one.get_uint("id");
-    if (!id) one.refuse("id", "a whole number of at least 0", "nothing");
     const std::string_view content = need_string(one, "content");
-    put(one, "id", *id, content, false);
+    if (content.empty()) return;
+    const auto [known, is_new] = ids_.emplace(content, next_id_);
+    if (is_new) ++next_id_;
+    put(one, "id", static_cast<std::uint64_t>(known->second), content, false);
     const auto has = [&](const char* key) { return one.get_bool(key).value_or(false); };
-    AddedToken token{.id = static_cast<TokenId>(*id), .content = std::string(content)};
+    AddedToken token{.id = known->second, .content = std::string(content)};
     token.special = has("special");
     token.lstrip = has("lstrip");
     token.rstrip = has("rstrip");
@@ -226,6 +233,8 @@ class Reader {
   std::optional<JsonObject> config_;
   PipelineParts parts_;
   std::vector<Entry> spelled_;
+  std::unordered_map<std::string_view, TokenId> ids_;
+  TokenId next_id_ = 0;  // of a token that only the list of added ones has
   TokenId largest_ = -1, unknown_ = -1;
 };
 

@@ -12,6 +12,16 @@ using formats::JsonObject;
 constexpr std::size_t kMaxSteps = 64;  // real files have up to six; each pattern's table takes a megabyte
 constexpr std::size_t kMaxPrefix = 16;
 
+// Punctuation as of Unicode 8 and ASCII's symbols: what came later, or was none then, is left out.
+constexpr std::string_view kPunctuation =
+    R"([[\p{P}!-/:-@\[-`{-~\x{166D}\x{111C9}]&&[^)"
+    R"(\x{61D}\x{9FD}-\x{A76}\x{C77}-\x{C84}\x{1B4E}-\x{1B4F}\x{1B7D}-\x{1B7F}\x{2E43}-\x{2E5D})"
+    R"(\x{10D6E}-\x{10F89}\x{113D4}-\x{1145D}\x{11660}-\x{116B9}\x{1183B}-\x{11FFF}\x{12FF1}-\x{12FF2})"
+    R"(\x{16D6D}-\x{16FE2}\x{1E5FF}-\x{1E95F})"
+    R"(]])";
+// Numbers as of Unicode 17.
+constexpr std::string_view kNumbers = R"([\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}])";
+
 JsonObject need_object(const JsonObject& object, const char* key) {
   if (const auto found = object.get_object(key)) return *found;
   object.refuse(key, "an object", "nothing");
@@ -194,13 +204,14 @@ std::vector<CutStep> read_cut_steps(const JsonPart& pre_tokenizer) {
       add_metaspace(step, steps);
     } else if (type == "Digits") {
       const bool each = step.get_bool("individual_digits").value_or(false);
-      steps.emplace_back(Splitter(R"(\p{N})", each ? SplitBehaviour::isolated : SplitBehaviour::contiguous));
+      steps.emplace_back(Splitter(kNumbers, each ? SplitBehaviour::isolated : SplitBehaviour::contiguous));
     } else if (type == "Whitespace") {
-      steps.emplace_back(Splitter(R"(\w+|[^\w\s]+)", SplitBehaviour::removed, true));
+      const std::string word(kWordCharacters);
+      steps.emplace_back(Splitter("[" + word + "]+|[^" + word + R"(\s]+)", SplitBehaviour::removed, true));
     } else if (type == "WhitespaceSplit") {
       steps.emplace_back(Splitter(R"(\s)", SplitBehaviour::removed));
     } else if (type == "Punctuation") {
-      steps.emplace_back(Splitter(R"([\p{P}!-/:-@\[-`{-~])", read_behaviour(step)));
+      steps.emplace_back(Splitter(kPunctuation, read_behaviour(step)));
     } else if (type == "CharDelimiterSplit") {
       steps.emplace_back(Splitter(escaped(need_string(step, "delimiter")), SplitBehaviour::removed));
     } else {

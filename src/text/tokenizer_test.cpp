@@ -251,6 +251,16 @@ std::vector<std::string> merge_plainly(const ToyVocabulary& toy, const std::stri
   }
 }
 
+TEST(Spm, MarkedSpaces) {
+  const auto tokenizer = toy_spm().load();
+  EXPECT_EQ(tokenizer->tokenize("\u2581the"), ids_of(*tokenizer, {"\u2581the"}));
+  EXPECT_EQ(tokenizer->tokenize("\u2581\u2581"), ids_of(*tokenizer, {"  "}));
+  EXPECT_EQ(tokenizer->tokenize("\u2581 "), ids_of(*tokenizer, {"  "}));
+  // Pieces that are spelled with marks alone are found first, as Hugging Face finds them.
+  EXPECT_EQ(tokenizer->tokenize("\u2581\u2581 "), ids_of(*tokenizer, {"  ", "\u2581"}));
+  EXPECT_EQ(tokenizer->tokenize("   "), ids_of(*tokenizer, {"   "}));
+}
+
 TEST(Spm, CuttingWordsChangesNoMerge) {
   std::mt19937 random(14);
   const auto random_letters = [&](std::size_t length) {
@@ -372,10 +382,33 @@ void expect_refused(const std::vector<Lie>& lies) {
   }
 }
 
+TEST(Tokenizer, AnotherPreTokenizerMayBeAskedFor) {
+  const auto load = [](const ToyVocabulary& toy, std::string_view pre_tokenizer) {
+    const auto bytes = toy.build();
+    return load_tokenizer(*formats::CheckpointFile::parse(bytes), pre_tokenizer);
+  };
+  ToyVocabulary toy = toy_bpe();
+  toy.pre = "of the future";
+  EXPECT_EQ(load(toy, "gpt-2")->tokenize("the the"), toy_bpe().load()->tokenize("the the"));
+  EXPECT_EQ(load(toy, "llama-bpe")->pre_tokenizer(), "llama-bpe");
+  const auto refuses = [&](const ToyVocabulary& vocabulary, std::string_view name, ErrorKind kind, const char* what) {
+    try {
+      load(vocabulary, name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  refuses(toy, "", ErrorKind::unsupported, "--pre-tokenizer NAME");
+  refuses(toy, "no", ErrorKind::usage, "gpt-2");
+  refuses(toy_spm(), "gpt-2", ErrorKind::usage, "\"llama\"");
+}
+
 TEST(Tokenizer, ABadVocabularyIsAClearError) {
   expect_refused({
       {"no model", [](auto& toy) { toy.model = ""; }, "tokenizer.ggml.model"},
-      {"another model", [](auto& toy) { toy.model = "rwkv"; }, "expected one of gpt2, llama, got \"rwkv\"",
+      {"another model", [](auto& toy) { toy.model = "rwkv"; }, "expected one of gpt2, llama, t5, got \"rwkv\"",
        ErrorKind::unsupported},
       {"another pre-tokenizer", [](auto& toy) { toy.pre = "foo"; }, "tokenizer.ggml.pre",
        ErrorKind::unsupported},

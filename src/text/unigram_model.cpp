@@ -5,25 +5,20 @@
 #include "text/utf8.h"
 
 namespace couplet::text {
-namespace {
 
-constexpr double kUnknownPenalty = 10;  // below the worst piece
-
-}  // namespace
-
-UnigramModel::UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores, bool byte_fallback)
+UnigramModel::UnigramModel(const Vocabulary& vocabulary, const std::vector<bool>& in_model, UnigramScores scores,
+                           bool byte_fallback)
     : vocabulary_(&vocabulary), scores_(std::move(scores)) {
   byte_ids_.fill(-1);
   std::vector<std::pair<std::string_view, TokenId>> pieces;
-  for (std::size_t i = 0; i < scores_.size(); ++i) {
+  for (std::size_t i = 0; i < scores_.pieces.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     const std::string_view text = vocabulary.texts[i];
-    pieces.emplace_back(text, id);
+    if (in_model[i]) pieces.emplace_back(text, id);
     if (const int byte = spelled_byte(text); byte_fallback && byte >= 0) byte_ids_[static_cast<std::size_t>(byte)] = id;
   }
   pieces_ = PieceFinder(std::move(pieces));
   has_all_bytes_ = std::find(byte_ids_.begin(), byte_ids_.end(), -1) == byte_ids_.end();
-  unknown_score_ = (scores_.empty() ? 0 : *std::min_element(scores_.begin(), scores_.end())) - kUnknownPenalty;
 }
 
 void UnigramModel::append(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& ids) const {
@@ -42,16 +37,17 @@ void UnigramModel::append_best(std::string_view word, ModelScratch& scratch, std
     const std::size_t length = read_char(word.data() + at, word.data() + word.size()).length;
     const double score = best[at].score;
     const auto offer = [&](std::size_t bytes, double piece_score, TokenId id) {
+      ++scratch.offers;
       Best& place = best[at + bytes];
       if (place.begin == std::string_view::npos || score + piece_score > place.score)
         place = {score + piece_score, at, id};
     };
     bool has_single = false;
     pieces_.for_each_at(word, at, [&](std::size_t bytes, TokenId id) {
-      offer(bytes, scores_[static_cast<std::size_t>(id)], id);
+      offer(bytes, scores_.pieces[static_cast<std::size_t>(id)], id);
       has_single = has_single || bytes == length;
     });
-    if (!has_single) offer(length, unknown_score_, -1);
+    if (!has_single) offer(length, scores_.unknown, -1);
     at += length;
   }
   std::vector<std::pair<std::size_t, std::size_t>> pieces;  // from the end; neighbouring unknown ones are one

@@ -10,10 +10,17 @@
 
 namespace couplet::text {
 
+inline constexpr double kUnknownPenalty = 10;  // an unknown character is so much worse than the worst piece
+
+struct UnigramScores {
+  std::vector<double> pieces;  // [id]
+  double unknown = 0;          // of a character that is no piece
+};
+
 class UnigramModel {
  public:
-  // A score for each id below scores.size(), the model's own tokens. The vocabulary must outlive the model.
-  UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores, bool byte_fallback);
+  // Of the ids below scores.pieces.size() those of `in_model` are pieces. The vocabulary must outlive the model.
+  UnigramModel(const Vocabulary& vocabulary, const std::vector<bool>& in_model, UnigramScores scores, bool byte_fallback);
 
   void append(std::string_view word, ModelScratch& scratch, std::vector<TokenId>& ids) const;
 
@@ -22,8 +29,7 @@ class UnigramModel {
   void append_unknown(std::string_view bytes, ModelScratch& scratch, std::vector<TokenId>& ids) const;
 
   const Vocabulary* vocabulary_;
-  std::vector<double> scores_;
-  double unknown_score_ = 0;
+  UnigramScores scores_;
   PieceFinder pieces_;
   std::array<TokenId, 256> byte_ids_{};
   bool has_all_bytes_ = false;

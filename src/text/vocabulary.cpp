@@ -1,6 +1,7 @@
 #include "text/vocabulary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "couplet/error.h"
@@ -207,6 +208,17 @@ Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spellin
     ends.push_back(load_id(file, key, vocabulary.size()));
   vocabulary.end_ids = find_end_ids(vocabulary, std::move(ends));
   return vocabulary;
+}
+
+std::vector<float> load_scores(const formats::CheckpointFile& file, std::size_t num_tokens) {
+  const auto scores = file.get_floats("tokenizer.ggml.scores");
+  const std::size_t num_scores = scores ? scores->size() : 0;
+  if (num_scores != num_tokens)
+    refuse("scores", std::to_string(num_tokens) + " entries, one a token", std::to_string(num_scores));
+  for (std::size_t i = 0; i < num_scores; ++i) {
+    if (std::isnan((*scores)[i])) refuse("scores", "numbers", "NaN in entry " + std::to_string(i));
+  }
+  return *scores;
 }
 
 }  // namespace couplet::text

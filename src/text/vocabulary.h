@@ -33,6 +33,9 @@ struct Vocabulary {
 // Throws Error{format} that names the key and, where one is to blame, the entry.
 Vocabulary load_vocabulary(const formats::CheckpointFile& file, Spelling spelling, bool adds_bos_by_default);
 
+// One score a token, none of them NaN. Throws Error{format}.
+std::vector<float> load_scores(const formats::CheckpointFile& file, std::size_t num_tokens);
+
 std::string from_marked_spaces(std::string_view text);
 // What a token adds to a text; a byte token is one that spelled_byte() reads.
 std::string token_bytes(std::string_view text, TokenKind kind, Spelling spelling);

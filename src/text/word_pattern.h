@@ -10,6 +10,10 @@
 
 namespace couplet::text {
 
+// What tokenizers count as a word's characters where no pattern of the file says so; a pattern's \w is another set.
+inline constexpr std::string_view kWordCharacters =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+
 class WordPattern {
  public:
   // Reads: characters and escapes, \p{L} \p{Lu} \P{L} \s \S \d \D \w \W . [classes] with ranges, ^, && and classes
