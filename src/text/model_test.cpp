@@ -32,7 +32,7 @@ constexpr std::size_t kWordBytes = std::size_t{1} << 20U;
 // The work for a word of one megabyte is at most `factor` times that for a sixteenth of it; both are one word.
 template <typename Work>
 void expect_growth(double factor, const Work& work) {
-  for (const char* part : {"a", "ab", "aab", "abcdefgh", "aaaaaaab"}) {
+  for (const char* part : {"a", "aab", "abcdefgh"}) {
     const auto small = static_cast<double>(work(repeat(part, kWordBytes / 16)));
     const auto large = static_cast<double>(work(repeat(part, kWordBytes)));
     EXPECT_GT(small, 0) << part;
