@@ -13,10 +13,13 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as Type, quants
 # Where a block of the type keeps its half-precision scales.
 SCALE_OFFSETS = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
-    Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
+    Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208], Type.Q2_K: [80, 82], Type.Q3_K: [108],
+    Type.IQ4_NL: [0], Type.IQ4_XS: [0], Type.MXFP4: [], Type.IQ1_S: [0], Type.IQ1_M: [], Type.IQ2_XXS: [0],
+    Type.IQ2_XS: [0], Type.IQ2_S: [0], Type.IQ3_XXS: [0], Type.IQ3_S: [0], Type.TQ1_0: [52], Type.TQ2_0: [64],
 }
 # Zeros, subnormals, the smallest normal, ordinary ones, the largest; positive and negative. An infinite or NaN scale
 # is left out: which NaN comes out is the processor's choice.
+EXPONENTS = [0, 1, 2, 3, 100, 120, 126, 127, 128, 140, 253, 254, 255]  # of MXFP4
 SCALES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400, 0x2E66, 0xAE66, 0x1C13, 0xBC00, 0x7BFF, 0xFBFF]
 
 
@@ -27,6 +30,12 @@ def quantized_blocks(rng, kind):
     for number, offset in enumerate(SCALE_OFFSETS[kind]):
         scales = np.roll(np.array(SCALES, dtype="<u2"), 3 * number)
         blocks[:, offset:offset + 2] = scales.view(np.uint8).reshape(-1, 2)
+    if kind == Type.MXFP4:
+        blocks[:, 0] = EXPONENTS
+    if kind == Type.IQ1_M:  # a nibble of the scale in the upper end of each of four words
+        for word in range(4):
+            high = blocks[:, 49 + 2 * word]
+            high[:] = (high & 15) | (np.array(SCALES) >> (4 * word) & 15) << 4
     return blocks
 
 

@@ -77,11 +77,12 @@ TEST(QuantTypes, CountZeroWritesNothing) {
 }
 
 TEST(QuantTypes, NumbersThatAreNotReadHaveNamesOnly) {
-  EXPECT_FALSE(from_gguf_id(17));
-  EXPECT_EQ(gguf_type_name(17), "IQ2_XS");
-  EXPECT_EQ(gguf_type_name(10), "Q2_K");
-  EXPECT_EQ(gguf_type_name(34), "TQ1_0");
-  EXPECT_EQ(gguf_type_name(39), "MXFP4");
+  EXPECT_FALSE(from_gguf_id(15));
+  EXPECT_EQ(gguf_type_name(15), "Q8_K");
+  EXPECT_FALSE(from_gguf_id(40));
+  EXPECT_EQ(gguf_type_name(40), "NVFP4");
+  EXPECT_FALSE(from_gguf_id(24));
+  EXPECT_EQ(gguf_type_name(24), "I8");
   for (const std::uint32_t id : {4u, 5u, 31u, 42u, 0xffffffffu}) {
     EXPECT_FALSE(from_gguf_id(id));
     EXPECT_EQ(gguf_type_name(id), "") << id;
