@@ -192,7 +192,7 @@ class OneRow {
     return rows;
   }
   void product(const kernels::PackedMatrix& m, int first, int num, const kernels::QuantizedRows& x, float* out) {
-    if (num > 0 && kernels::is_quantized(m.type)) table_->one_row[static_cast<int>(m.type)](m, first, num, x, out, 0, nullptr);
+    if (num > 0 && kernels::is_quantized(m.type)) table_->one_row(m, first, num, x, out, 0, nullptr);
   }
 
   const kernels::KernelTable* table_;

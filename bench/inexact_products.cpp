@@ -63,7 +63,7 @@ void quantize_rows(const float* x, int x_stride, const QuantizedRows& out, std::
 
 void many_rows_one_scale(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                          int out_stride, std::byte* scratch) {
-  if (x.lo) return exact->many_rows[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
+  if (x.lo) return exact->many_rows(weights, first_panel, num_panels, x, out, out_stride, scratch);
   many_rows(weights, first_panel, num_panels, x, out, out_stride, scratch);
   for (std::ptrdiff_t row = 0; row < x.num_rows; ++row) {
     const __m512 d = _mm512_set1_ps(x.scale[row * (x.cols / kActivationBlock)]);
@@ -76,14 +76,13 @@ void many_rows_one_scale(const PackedMatrix& weights, int first_panel, int num_p
 
 // Up to 24 rows the level takes another way; this variant is for prefill alone.
 void few_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out, int out_stride) {
-  exact->one_row[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, nullptr);
+  exact->one_row(weights, first_panel, num_panels, x, out, out_stride, nullptr);
 }
 
 KernelTable with_row_scales(KernelTable table) {
   exact = &select_kernels("avx512");
   table.quantize = quantize_rows;
-  for (int type = 0; type < kNumWeightTypes; ++type)
-    if (table.many_rows[type]) table.many_rows[type] = many_rows_one_scale;
+  table.many_rows = many_rows_one_scale;
   return table;
 }
 

@@ -22,7 +22,8 @@ using couplet::kernels::WeightType;
 
 constexpr int kOutputs = 1536, kCols = 1536, kRows = 510;
 constexpr std::size_t kStreamBytes = 96U << 20;  // three times this machine's last cache
-constexpr const char* kTypes[] = {"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"};
+constexpr const char* kTypes[] = {"f32",  "f16",  "bf16", "q4_0", "q4_1",   "q5_0",   "q5_1",  "q8_0", "q4_k",
+                                 "q5_k", "q6_k", "q2_k", "q3_k", "iq4_nl", "iq4_xs", "mxfp4", "coded"};
 
 struct Free {
   void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t(64)); }
@@ -87,7 +88,6 @@ struct Activations {
 };
 
 void measure(const KernelTable& level, WeightType type, Activations& x, const Peaks& peaks) {
-  const int t = static_cast<int>(type);
   const std::size_t matrix_bytes = couplet::kernels::row_bytes(type, kCols) * kOutputs;
   const std::size_t copies = kStreamBytes / matrix_bytes + 1;
   const Bytes weights = allocate(matrix_bytes * copies), scratch = allocate(level.scratch_bytes(kCols, 0));
@@ -95,15 +95,15 @@ void measure(const KernelTable& level, WeightType type, Activations& x, const Pe
   const auto matrix = [&](std::size_t copy) {
     return PackedMatrix{type, kOutputs, kCols, matrix_bytes / (kOutputs / 16), weights.get() + copy * matrix_bytes};
   };
-  std::printf("%-10s %-5s", level.name, kTypes[t]);
+  std::printf("%-10s %-6s", level.name, kTypes[static_cast<int>(type)]);
   for (const int planes : {1, 2}) {
     const QuantizedRows many = x.rows(kRows, planes), one = x.rows(1, planes);
     const double many_s = best_seconds(6, [&] {
-      level.many_rows[t](matrix(0), 0, kOutputs / 16, many, out.data(), kOutputs, scratch.get());
+      level.many_rows(matrix(0), 0, kOutputs / 16, many, out.data(), kOutputs, scratch.get());
     });
     const double one_s = best_seconds(6, [&] {
       for (std::size_t copy = 0; copy < copies; ++copy) {
-        level.one_row[t](matrix(copy), 0, kOutputs / 16, one, out.data(), kOutputs, scratch.get());
+        level.one_row(matrix(copy), 0, kOutputs / 16, one, out.data(), kOutputs, scratch.get());
       }
     });
     const double gops = 2.0 * kRows * kOutputs * kCols * planes / many_s / 1e9;

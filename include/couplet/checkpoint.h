@@ -38,7 +38,7 @@ struct CheckpointSummary {
   int num_layers = 0, hidden_size = 0, intermediate_size = 0;
   int num_heads = 0, num_kv_heads = 0, head_dim = 0, vocab_size = 0;
   int context_length = 0, sliding_window = 0;  // positions; window 0: none
-  std::uint64_t weights_bytes = 0;
+  std::uint64_t weights_bytes = 0;  // as the kernels read them: for some types more than in the file
   std::vector<TensorTypeSummary> tensor_types;
   SamplingDefaults sampling;
 };

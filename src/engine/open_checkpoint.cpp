@@ -56,7 +56,7 @@ CheckpointSummary summarize(const formats::CheckpointFile& file, const model::Mo
   s.file_bytes = file.file_bytes();
   for (const formats::Tensor& tensor : file.tensors()) {
     s.num_parameters += tensor.row_length() * tensor.num_rows();
-    s.weights_bytes += tensor.bytes.size();
+    s.weights_bytes += model::packed_bytes(tensor);
   }
   s.num_layers = config.num_layers;
   s.hidden_size = config.hidden_size;

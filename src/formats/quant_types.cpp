@@ -1,8 +1,9 @@
 #include "formats/quant_types.h"
 
 #include <array>
-#include <bit>
-#include <cstring>
+
+#include "formats/block_bytes.h"
+#include "formats/coded_blocks.h"
 
 namespace couplet::formats {
 namespace {
@@ -19,6 +20,20 @@ constexpr std::array<TensorTypeInfo, kNumTensorTypes> kTypes{{
     {"Q4_K", 12, 256, 144},
     {"Q5_K", 13, 256, 176},
     {"Q6_K", 14, 256, 210},
+    {"Q2_K", 10, 256, 84},
+    {"Q3_K", 11, 256, 110},
+    {"IQ4_NL", 20, 32, 18},
+    {"IQ4_XS", 23, 256, 136},
+    {"MXFP4", 39, 32, 17},
+    {"IQ1_S", 19, 256, 50},
+    {"IQ1_M", 29, 256, 56},
+    {"IQ2_XXS", 16, 256, 66},
+    {"IQ2_XS", 17, 256, 74},
+    {"IQ2_S", 22, 256, 82},
+    {"IQ3_XXS", 18, 256, 98},
+    {"IQ3_S", 21, 256, 110},
+    {"TQ1_0", 34, 256, 54},
+    {"TQ2_0", 35, 256, 66},
 }};
 
 // ggml's names by number; "" for numbers that were given up.
@@ -27,36 +42,6 @@ constexpr std::array<std::string_view, 42> kGgufNames{
     "Q3_K",  "Q4_K",   "Q5_K",  "Q6_K", "Q8_K", "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
     "IQ2_S", "IQ4_XS", "I8",    "I16",  "I32",  "I64",     "F64",    "IQ1_M",   "BF16",  "",       "",
     "",      "TQ1_0",  "TQ2_0", "",     "",     "",        "MXFP4",  "NVFP4",   "Q1_0"};
-
-std::uint32_t byte_at(const std::byte* bytes, int index) {
-  return std::to_integer<std::uint32_t>(bytes[index]);
-}
-
-template <class T>
-T load(const std::byte* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof(T));
-  return value;
-}
-
-// IEEE half to float: exact, so also for subnormals; a NaN keeps its bits.
-float half_at(const std::byte* bytes) {
-  const std::uint32_t half = load<std::uint16_t>(bytes);
-  const std::uint32_t sign = (half & 0x8000) << 16;
-  const std::uint32_t exponent = half >> 10 & 31;
-  const std::uint32_t fraction = half & 0x3ff;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
-  }
-  return std::bit_cast<float>(sign | (exponent + 127 - 15) << 23 | fraction << 13);
-}
-
-// The 4-bit code `i` of 32: the low nibbles of 16 bytes come first, then the high ones.
-std::uint32_t nibble(const std::byte* codes, int i) {
-  return i < 16 ? byte_at(codes, i) & 15 : byte_at(codes, i - 16) >> 4;
-}
 
 void dequantize_q4_0(const std::byte* block, float* out) {
   const float d = half_at(block);
@@ -147,6 +132,71 @@ void dequantize_q6_k(const std::byte* block, float* out) {
   }
 }
 
+// The 2-bit codes of Q2_K and Q3_K: 32 bytes for each half of 128 values, the lowest bits of all of them first.
+std::uint32_t two_bits(const std::byte* codes, int i) {
+  return byte_at(codes, i / 128 * 32 + i % 32) >> (i / 32 % 4 * 2) & 3;
+}
+
+// A scale (low nibble) and a minimum (high) for every 16 codes.
+void dequantize_q2_k(const std::byte* block, float* out) {
+  const float d = half_at(block + 80);
+  const float d_min = half_at(block + 82);
+  for (int i = 0; i < 256; ++i) {
+    const std::uint32_t packed = byte_at(block, i / 16);
+    const float dl = d * static_cast<float>(packed & 15);
+    const float ml = d_min * static_cast<float>(packed >> 4);
+    out[i] = dl * static_cast<float>(two_bits(block + 16, i)) - ml;
+  }
+}
+
+// Bit s of byte i of the first 32 is the third bit of code i of 32 codes s. Of the 16 scales' six bits, the low four lie in
+// eight bytes (scales 0-7 low, 8-15 high), the others in four: bits 2j, 2j + 1 of byte s % 4 for scale s = 4j + s % 4.
+void dequantize_q3_k(const std::byte* block, float* out) {
+  const float d = half_at(block + 108);
+  for (int i = 0; i < 256; ++i) {
+    const int s = i / 16;
+    const std::uint32_t low = byte_at(block, 96 + s % 8) >> (s / 8 * 4) & 15;
+    const std::uint32_t high = byte_at(block, 104 + s % 4) >> (s / 4 * 2) & 3;
+    const float dl = d * static_cast<float>(static_cast<int>(low | high << 4) - 32);
+    const std::uint32_t third = byte_at(block, i % 32) >> (i / 32) & 1;
+    out[i] = dl * static_cast<float>(static_cast<int>(two_bits(block + 32, i) | third << 2) - 4);
+  }
+}
+
+constexpr float kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+void dequantize_iq4_nl(const std::byte* block, float* out) {
+  const float d = half_at(block);
+  for (int i = 0; i < 32; ++i) out[i] = d * kIq4Codes[nibble(block + 2, i)];
+}
+
+// [d] [8 x 2 high bits of scales] [8 low nibbles of scales] [8 x 16 bytes of codes].
+void dequantize_iq4_xs(const std::byte* block, float* out) {
+  const float d = half_at(block);
+  const std::uint32_t high_bits = load<std::uint16_t>(block + 2);
+  for (int s = 0; s < 8; ++s) {
+    const std::uint32_t low = byte_at(block, 4 + s / 2) >> (s % 2 * 4) & 15;
+    const std::uint32_t high = high_bits >> (2 * s) & 3;
+    const float dl = d * static_cast<float>(static_cast<int>(low | high << 4) - 32);
+    for (int i = 0; i < 32; ++i) out[s * 32 + i] = dl * kIq4Codes[nibble(block + 8 + 16 * s, i)];
+  }
+}
+
+// Codes are doubled, and so the scale is 2^(e - 128), which is subnormal for the two smallest e.
+void dequantize_mxfp4(const std::byte* block, float* out) {
+  constexpr float kCodes[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  const std::uint32_t e = byte_at(block, 0);
+  const auto d = std::bit_cast<float>(e < 2 ? 0x00200000U << e : (e - 1) << 23);
+  for (int i = 0; i < 32; ++i) out[i] = d * kCodes[nibble(block + 1, i)];
+}
+
+template <TensorType type>
+void dequantize_coded(const std::byte* block, float* out) {
+  CodedBlock coded;
+  to_coded_blocks(type, block, kCodedValues, &coded);
+  dequantize(coded, out);
+}
+
 void dequantize_f32(const std::byte* block, float* out) { std::memcpy(out, block, sizeof(float)); }
 void dequantize_f16(const std::byte* block, float* out) { *out = half_at(block); }
 void dequantize_bf16(const std::byte* block, float* out) {
@@ -176,29 +226,33 @@ std::optional<TensorType> from_gguf_id(std::uint32_t id) {
 std::string_view gguf_type_name(std::uint32_t id) { return id < kGgufNames.size() ? kGgufNames[id] : ""; }
 
 void dequantize(TensorType type, const std::byte* bytes, std::size_t count, float* out) {
+  using enum TensorType;
   switch (type) {
-    case TensorType::f32:
-      return dequantize_blocks<dequantize_f32, TensorType::f32>(bytes, count, out);
-    case TensorType::f16:
-      return dequantize_blocks<dequantize_f16, TensorType::f16>(bytes, count, out);
-    case TensorType::bf16:
-      return dequantize_blocks<dequantize_bf16, TensorType::bf16>(bytes, count, out);
-    case TensorType::q4_0:
-      return dequantize_blocks<dequantize_q4_0, TensorType::q4_0>(bytes, count, out);
-    case TensorType::q4_1:
-      return dequantize_blocks<dequantize_q4_1, TensorType::q4_1>(bytes, count, out);
-    case TensorType::q5_0:
-      return dequantize_blocks<dequantize_q5_0, TensorType::q5_0>(bytes, count, out);
-    case TensorType::q5_1:
-      return dequantize_blocks<dequantize_q5_1, TensorType::q5_1>(bytes, count, out);
-    case TensorType::q8_0:
-      return dequantize_blocks<dequantize_q8_0, TensorType::q8_0>(bytes, count, out);
-    case TensorType::q4_k:
-      return dequantize_blocks<dequantize_q4_k, TensorType::q4_k>(bytes, count, out);
-    case TensorType::q5_k:
-      return dequantize_blocks<dequantize_q5_k, TensorType::q5_k>(bytes, count, out);
-    case TensorType::q6_k:
-      return dequantize_blocks<dequantize_q6_k, TensorType::q6_k>(bytes, count, out);
+    case f32: return dequantize_blocks<dequantize_f32, f32>(bytes, count, out);
+    case f16: return dequantize_blocks<dequantize_f16, f16>(bytes, count, out);
+    case bf16: return dequantize_blocks<dequantize_bf16, bf16>(bytes, count, out);
+    case q4_0: return dequantize_blocks<dequantize_q4_0, q4_0>(bytes, count, out);
+    case q4_1: return dequantize_blocks<dequantize_q4_1, q4_1>(bytes, count, out);
+    case q5_0: return dequantize_blocks<dequantize_q5_0, q5_0>(bytes, count, out);
+    case q5_1: return dequantize_blocks<dequantize_q5_1, q5_1>(bytes, count, out);
+    case q8_0: return dequantize_blocks<dequantize_q8_0, q8_0>(bytes, count, out);
+    case q4_k: return dequantize_blocks<dequantize_q4_k, q4_k>(bytes, count, out);
+    case q5_k: return dequantize_blocks<dequantize_q5_k, q5_k>(bytes, count, out);
+    case q6_k: return dequantize_blocks<dequantize_q6_k, q6_k>(bytes, count, out);
+    case q2_k: return dequantize_blocks<dequantize_q2_k, q2_k>(bytes, count, out);
+    case q3_k: return dequantize_blocks<dequantize_q3_k, q3_k>(bytes, count, out);
+    case iq4_nl: return dequantize_blocks<dequantize_iq4_nl, iq4_nl>(bytes, count, out);
+    case iq4_xs: return dequantize_blocks<dequantize_iq4_xs, iq4_xs>(bytes, count, out);
+    case mxfp4: return dequantize_blocks<dequantize_mxfp4, mxfp4>(bytes, count, out);
+    case iq1_s: return dequantize_blocks<dequantize_coded<iq1_s>, iq1_s>(bytes, count, out);
+    case iq1_m: return dequantize_blocks<dequantize_coded<iq1_m>, iq1_m>(bytes, count, out);
+    case iq2_xxs: return dequantize_blocks<dequantize_coded<iq2_xxs>, iq2_xxs>(bytes, count, out);
+    case iq2_xs: return dequantize_blocks<dequantize_coded<iq2_xs>, iq2_xs>(bytes, count, out);
+    case iq2_s: return dequantize_blocks<dequantize_coded<iq2_s>, iq2_s>(bytes, count, out);
+    case iq3_xxs: return dequantize_blocks<dequantize_coded<iq3_xxs>, iq3_xxs>(bytes, count, out);
+    case iq3_s: return dequantize_blocks<dequantize_coded<iq3_s>, iq3_s>(bytes, count, out);
+    case tq1_0: return dequantize_blocks<dequantize_coded<tq1_0>, tq1_0>(bytes, count, out);
+    case tq2_0: return dequantize_blocks<dequantize_coded<tq2_0>, tq2_0>(bytes, count, out);
   }
 }
 

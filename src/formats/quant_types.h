@@ -9,8 +9,11 @@
 
 namespace couplet::formats {
 
-enum class TensorType : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
-inline constexpr int kNumTensorTypes = 11;
+enum class TensorType : std::uint8_t {
+  f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k, q2_k, q3_k, iq4_nl, iq4_xs, mxfp4,
+  iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s, tq1_0, tq2_0
+};
+inline constexpr int kNumTensorTypes = 25;
 
 struct TensorTypeInfo {
   const char* name;            // "Q4_K", as the field writes it
@@ -21,7 +24,7 @@ struct TensorTypeInfo {
 
 const TensorTypeInfo& info(TensorType type);
 std::optional<TensorType> from_gguf_id(std::uint32_t id);
-// The name of any ggml type, also of those not read here ("IQ2_XS"); "" if the number means nothing.
+// The name of any ggml type, also of those not read here ("NVFP4"); "" if the number means nothing.
 std::string_view gguf_type_name(std::uint32_t id);
 
 // Values of `count` elements (a multiple of block_values) from file bytes; float32, each operation rounded

@@ -17,8 +17,12 @@ inline constexpr int kSpanPages = kSpanPositions / kPagePositions;
 
 constexpr int padded16(int n) { return (n + 15) & ~15; }
 
-enum class WeightType : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
-inline constexpr int kNumWeightTypes = 11;
+// `coded` is not a file's: 4-bit codes into a list of 16 integers that each block has (packed.h), which the rarer types
+// of files are turned into.
+enum class WeightType : std::uint8_t {
+  f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k, q2_k, q3_k, iq4_nl, iq4_xs, mxfp4, coded
+};
+inline constexpr int kNumWeightTypes = 17;
 constexpr bool is_quantized(WeightType type) { return type > WeightType::bf16; }
 
 // How a page of keys and values holds them (page_layout.h): as f16, multiplied in float; or as integers, keys in 14 bits
@@ -95,15 +99,15 @@ struct KernelTable {
   void (*quantize)(const float* x, int x_stride, const QuantizedRows& out, std::uint8_t* poisoned);
 
   // Rule 4. out[r * out_stride + o] for every row r and every output o of panels [first_panel, first_panel + num_panels)
-  // (o counts from the matrix's first output; whole panels are written). One table entry a type; null for float types.
+  // (o counts from the matrix's first output; whole panels are written). For every quantized type.
   using QuantizedProduct = void (*)(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x,
                                     float* out, int out_stride, std::byte* scratch);
-  QuantizedProduct many_rows[kNumWeightTypes];
-  QuantizedProduct one_row[kNumWeightTypes];  // x.num_rows == 1; the same bits
-  // Rule 5, for f32, f16 and bf16 weights; null for quantized types.
+  QuantizedProduct many_rows;
+  QuantizedProduct one_row;  // x.num_rows == 1; the same bits
+  // Rule 5, for f32, f16 and bf16 weights.
   using FloatProduct = void (*)(const PackedMatrix& weights, int first_panel, int num_panels, const float* x, int x_stride,
                                 int num_rows, float* out, int out_stride);
-  FloatProduct float_rows[kNumWeightTypes];
+  FloatProduct float_rows;
 
   // out = x / sqrt(mean(x^2) + eps) * weight, a row: p_i = fma(x, x, p_i) in 16 lanes, tree, ms = sum / float(cols),
   // inv = 1 / sqrt(ms + eps), out = (x * inv) * weight. out may be x.
@@ -149,7 +153,8 @@ struct KernelTable {
 // Bytes of one page of one layer and key/value head; a multiple of 64.
 std::size_t page_bytes(PageFormat format, int head_dim);
 
-// Bytes of one file row of `cols` values; a panel has 16 times that.
+// Bytes of one row of `cols` values, in the file and packed; a panel has 16 times the latter.
+std::size_t file_row_bytes(WeightType type, int cols);
 std::size_t row_bytes(WeightType type, int cols);
 // Values that share a block in the file: cols is a multiple of it.
 int block_values(WeightType type);

@@ -28,7 +28,7 @@ struct Product {  // of panels [first, first + count), in an array whose other o
           bool one_row)
       : stride(16 * weights.num_panels() + 5), out(static_cast<std::size_t>(x.num_rows * stride)) {
     Aligned<std::byte> scratch(level.scratch_bytes(weights.cols, 0));
-    const auto function = (one_row ? level.one_row : level.many_rows)[static_cast<int>(weights.type)];
+    const auto function = one_row ? level.one_row : level.many_rows;
     function(weights, first, count, x, out.data(), stride, scratch.data());
   }
   int stride;
@@ -183,7 +183,7 @@ double float_weight(const FileMatrix& file, int r, int k) {
 struct FloatProduct {
   FloatProduct(const KernelTable& level, const PackedMatrix& weights, int first, int count, const float* x, int rows)
       : stride(16 * weights.num_panels() + 3), out(static_cast<std::size_t>(rows * stride)) {
-    level.float_rows[static_cast<int>(weights.type)](weights, first, count, x, weights.cols + 2, rows, out.data(), stride);
+    level.float_rows(weights, first, count, x, weights.cols + 2, rows, out.data(), stride);
   }
   int stride;
   Aligned<float> out;

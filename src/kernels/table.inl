@@ -12,10 +12,9 @@ std::size_t scratch_bytes(int max_cols, int head_dim) {
 constexpr KernelTable kTable = {
     .name = kName,
     .quantize = quantize,
-    .many_rows = {nullptr, nullptr, nullptr, many_rows, many_rows, many_rows, many_rows, many_rows, many_rows,
-                  many_rows, many_rows},
-    .one_row = {nullptr, nullptr, nullptr, one_row, one_row, one_row, one_row, one_row, one_row, one_row, one_row},
-    .float_rows = {float_rows, float_rows, float_rows},
+    .many_rows = many_rows,
+    .one_row = one_row,
+    .float_rows = float_rows,
     .rms_norm = rms_norm,
     .rope = rope,
     .silu_mul = silu_mul,

@@ -299,17 +299,16 @@ void Ops::multiply(const Rows& in, std::span<const int> rows, std::span<const Pi
     while (cuts_[i].first_item > item) --i;
     const Piece& piece = pieces[i];
     const PackedMatrix& w = *piece.weights;
-    const auto type = static_cast<std::size_t>(w.type);
     const int first = (item - cuts_[i].first_item) * cuts_[i].panels_an_item;
     const int num = std::min(cuts_[i].panels_an_item, w.num_panels() - first);
     const Rows& out = *piece.out;
     float* const to = out.row(piece.first_row);
     if (!kernels::is_quantized(w.type)) {
-      kernels_->float_rows[type](w, first, num, in.row(piece.first_row), in.stride, piece.num_rows, to, out.stride);
+      kernels_->float_rows(w, first, num, in.row(piece.first_row), in.stride, piece.num_rows, to, out.stride);
       return;
     }
     const kernels::QuantizedRows codes = part_of(activations_.quantized, piece.first_row, piece.num_rows, num_planes);
-    const auto product = piece.num_rows == 1 ? kernels_->one_row[type] : kernels_->many_rows[type];
+    const auto product = piece.num_rows == 1 ? kernels_->one_row : kernels_->many_rows;
     product(w, first, num, codes, to, out.stride, scratch(thread));
   });
 }

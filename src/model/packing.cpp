@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
-#include "kernels/packed.h"
+#include "formats/coded_blocks.h"
 
 namespace couplet::model {
 namespace {
 
+using formats::CodedBlock;
 using formats::RopeOrder;
 using formats::Tensor;
 using formats::TensorType;
@@ -22,6 +24,7 @@ using kernels::WeightType;
 constexpr std::size_t kAlignment = 64;
 
 WeightType weight_type(TensorType type) {
+  if (formats::is_coded(type)) return WeightType::coded;
   switch (type) {
     case TensorType::f32: return WeightType::f32;
     case TensorType::f16: return WeightType::f16;
@@ -34,26 +37,56 @@ WeightType weight_type(TensorType type) {
     case TensorType::q4_k: return WeightType::q4_k;
     case TensorType::q5_k: return WeightType::q5_k;
     case TensorType::q6_k: return WeightType::q6_k;
+    case TensorType::q2_k: return WeightType::q2_k;
+    case TensorType::q3_k: return WeightType::q3_k;
+    case TensorType::iq4_nl: return WeightType::iq4_nl;
+    case TensorType::iq4_xs: return WeightType::iq4_xs;
+    case TensorType::mxfp4: return WeightType::mxfp4;
+    default: throw Fault("tensor type without a kernel");
   }
-  throw Fault("tensor type without a kernel");
 }
 
-std::size_t row_bytes(const PackedMatrix& matrix) { return matrix.panel_bytes / kPanelRows; }
+// 16 rows of a file -> a panel. Rows of a coded type become `coded` ones first, in `coded_rows`.
+void pack(TensorType type, const std::array<const std::byte*, kPanelRows>& rows, int cols, std::byte* panel,
+          const kernels::KernelTable& kernels, std::byte* coded_rows) {
+  const WeightType packed = weight_type(type);
+  if (packed != WeightType::coded) return kernels.pack_panel(packed, rows.data(), cols, panel);
+  static_assert(sizeof(CodedBlock) == 164 && std::is_trivially_copyable_v<CodedBlock>);
+  const auto blocks = static_cast<std::size_t>(cols / formats::kCodedValues);
+  auto* to = reinterpret_cast<CodedBlock*>(coded_rows);
+  std::array<const std::byte*, kPanelRows> coded{};
+  for (std::size_t r = 0; r < rows.size(); ++r, to += blocks) {
+    if (rows[r] == nullptr) continue;
+    formats::to_coded_blocks(type, rows[r], static_cast<std::size_t>(cols), to);
+    coded[r] = reinterpret_cast<const std::byte*>(to);
+  }
+  kernels.pack_panel(packed, coded.data(), cols, panel);
+}
+
+std::size_t coded_rows_bytes(TensorType type, int cols) {
+  return formats::is_coded(type) ? kPanelRows * kernels::file_row_bytes(WeightType::coded, cols) : 0;
+}
 
 // A panel of fixed bytes as this build packs it: a layout that changes changes them.
-std::uint64_t layout_sample(WeightType type) {
-  const int cols = 2 * kernels::block_values(type);
-  const std::size_t bytes = kernels::row_bytes(type, cols);
-  std::vector<std::byte> file(kPanelRows * bytes), panel(kPanelRows * bytes);
+std::uint64_t layout_sample(TensorType type) {
+  const formats::TensorTypeInfo& info = formats::info(type);
+  const int cols = static_cast<int>(2 * info.block_values);
+  const std::size_t bytes = 2 * info.block_bytes;
+  std::vector<std::byte> file(kPanelRows * bytes), panel(kPanelRows * kernels::row_bytes(weight_type(type), cols));
+  std::vector<std::byte> coded_rows(coded_rows_bytes(type, cols));
   std::uint32_t state = 1;
   for (std::byte& byte : file) byte = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24);
   std::array<const std::byte*, kPanelRows> rows{};
   for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = file.data() + r * bytes;
-  kernels::pack_panel_portable(type, rows.data(), cols, panel.data());
+  pack(type, rows, cols, panel.data(), kernels::select_kernels("reference"), coded_rows.data());
   return XXH3_64bits(panel.data(), panel.size());
 }
 
 }  // namespace
+
+std::uint64_t packed_bytes(const Tensor& tensor) {
+  return tensor.num_rows() * kernels::row_bytes(weight_type(tensor.type), static_cast<int>(tensor.row_length()));
+}
 
 int PackingPlan::file_row(int row, RopeOrder order) const {
   if (order == RopeOrder::halves) return row;
@@ -62,9 +95,15 @@ int PackingPlan::file_row(int row, RopeOrder order) const {
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
-std::span<const std::byte> PackingPlan::Matrix::file_bytes() const {
-  const std::size_t bytes = row_bytes(*into);
-  return tensor->bytes.subspan(static_cast<std::size_t>(first_row) * bytes, static_cast<std::size_t>(into->rows) * bytes);
+std::size_t PackingPlan::Matrix::file_row_bytes() const { return tensor->bytes.size() / tensor->num_rows(); }
+
+std::span<const std::byte> PackingPlan::Matrix::file_bytes(std::size_t from, std::size_t to) const {
+  const std::size_t row_bytes = file_row_bytes(), all = static_cast<std::size_t>(into->rows) * row_bytes;
+  const auto in_file = [&](std::size_t at) {
+    const std::size_t panel = at / into->panel_bytes, rest = at % into->panel_bytes;
+    return std::min(all, kPanelRows * row_bytes * panel + kPanelRows * row_bytes * rest / into->panel_bytes);
+  };
+  return tensor->bytes.subspan(static_cast<std::size_t>(first_row) * row_bytes + in_file(from), in_file(to) - in_file(from));
 }
 
 void PackingPlan::add(const Tensor& tensor, int first_row, int num_rows, PackedMatrix& into) {
@@ -73,17 +112,18 @@ void PackingPlan::add(const Tensor& tensor, int first_row, int num_rows, PackedM
   into.cols = static_cast<int>(tensor.row_length());
   into.panel_bytes = kernels::row_bytes(into.type, into.cols) * kPanelRows;
   most_panel_bytes_ = std::max(most_panel_bytes_, into.panel_bytes);
+  most_coded_bytes_ = std::max(most_coded_bytes_, coded_rows_bytes(tensor.type, into.cols));
   matrices_.push_back({&tensor, first_row, &into, bytes_});
   bytes_ = (matrices_.back().end() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 std::uint64_t PackingPlan::fingerprint() const {
   std::vector<std::uint64_t> facts;
-  for (int type = 0; type < kernels::kNumWeightTypes; ++type) facts.push_back(layout_sample(static_cast<WeightType>(type)));
+  for (int type = 0; type < formats::kNumTensorTypes; ++type) facts.push_back(layout_sample(static_cast<TensorType>(type)));
   for (int row = 0; row < head_dim_; ++row) facts.push_back(static_cast<std::uint64_t>(file_row(row, RopeOrder::pairs)));
   for (const Matrix& matrix : matrices_) {
     facts.push_back(XXH3_64bits(matrix.tensor->name.data(), matrix.tensor->name.size()));
-    for (const auto fact : {static_cast<std::size_t>(matrix.into->type), static_cast<std::size_t>(matrix.into->rows),
+    for (const auto fact : {static_cast<std::size_t>(matrix.tensor->type), static_cast<std::size_t>(matrix.into->rows),
                             static_cast<std::size_t>(matrix.into->cols), matrix.into->panel_bytes, matrix.begin,
                             static_cast<std::size_t>(matrix.first_row),
                             static_cast<std::size_t>(matrix.tensor->rope_order)})
@@ -92,37 +132,36 @@ std::uint64_t PackingPlan::fingerprint() const {
   return XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]);
 }
 
-void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) const {
+void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels,
+                             std::byte* coded_rows) const {
   std::array<const std::byte*, kPanelRows> rows{};
   for (int r = 0; r < kPanelRows; ++r) {
     const int row = panel * kPanelRows + r;
     if (row >= matrix.into->rows) continue;
     const int in_file = file_row(matrix.first_row + row, matrix.tensor->rope_order);
     rows[static_cast<std::size_t>(r)] =
-        matrix.tensor->bytes.data() + static_cast<std::size_t>(in_file) * row_bytes(*matrix.into);
+        matrix.tensor->bytes.data() + static_cast<std::size_t>(in_file) * matrix.file_row_bytes();
   }
-  kernels.pack_panel(matrix.into->type, rows.data(), matrix.into->cols, out);
+  model::pack(matrix.tensor->type, rows, matrix.into->cols, out, kernels, coded_rows);
 }
 
 // `begin` counts from the matrix's first byte; all of `out` is inside the matrix.
 void PackingPlan::pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out,
                               const kernels::KernelTable& kernels, std::byte* scratch) const {
   const std::size_t panel_bytes = matrix.into->panel_bytes, end = begin + out.size();
+  std::byte* const coded_rows = scratch + most_panel_bytes_;
   for (std::size_t panel = begin / panel_bytes; panel * panel_bytes < end; ++panel) {
     const std::size_t first = panel * panel_bytes, last = first + panel_bytes;
     const int index = static_cast<int>(panel);
     if (first >= begin && last <= end) {
-      pack_panel(matrix, index, out.data() + (first - begin), kernels);
+      pack_panel(matrix, index, out.data() + (first - begin), kernels, coded_rows);
       continue;
     }
-    pack_panel(matrix, index, scratch, kernels);  // it reaches beyond `out`
+    pack_panel(matrix, index, scratch, kernels, coded_rows);  // it reaches beyond `out`
     const std::size_t from = std::max(first, begin), to = std::min(last, end);
     std::memcpy(out.data() + (from - begin), scratch + (from - first), to - from);
   }
-  // Packed and file bytes run along together, but for the rows of a head.
-  const std::span<const std::byte> file = matrix.file_bytes();
-  const std::size_t from = std::min(begin, file.size()), to = std::min(end, file.size());
-  drop_behind(file.subspan(from, to - from));
+  drop_behind(matrix.file_bytes(begin, end));
 }
 
 // Reading brings neighbours in, also such as were dropped already: so what stands before is dropped with it.
@@ -147,9 +186,7 @@ void PackingPlan::for_matrices(std::size_t begin, std::size_t end, const Body& b
 // The file's share of the packed bytes [begin, end).
 void PackingPlan::read_ahead(std::size_t begin, std::size_t end) const {
   for_matrices(begin, end, [&](const Matrix& matrix, std::size_t from, std::size_t to) {
-    const std::span<const std::byte> file = matrix.file_bytes();
-    const std::size_t first = std::min(from - matrix.begin, file.size());
-    file_->read_ahead(file.subspan(first, std::min(to - matrix.begin, file.size()) - first));
+    file_->read_ahead(matrix.file_bytes(from - matrix.begin, to - matrix.begin));
   });
 }
 

@@ -47,8 +47,34 @@ struct Opened {
   Plan plan;
 };
 
+// Types whose packed rows are of another size than the file's.
+testing::TinyModel repacked() {
+  using enum TensorType;
+  testing::TinyModel model = testing::tiny_llama_k();
+  model.types = {iq1_s, q3_k, iq4_xs, tq1_0, iq3_s};
+  return model;
+}
+
+TEST(PackingPlan, PackedBytesOfTensorsAreThoseOfThePlan) {
+  for (const testing::TinyModel& model : {testing::tiny_llama_k(), repacked()}) {
+    const Opened opened(model);
+    std::uint64_t bytes = 0, file_bytes = 0;
+    for (const formats::Tensor& tensor : opened.file->tensors()) {
+      if (tensor.num_rows() == 1) continue;
+      bytes += packed_bytes(tensor);
+      file_bytes += tensor.bytes.size();
+    }
+    // Only the vocabulary fills its last panel up with rows of zeros.
+    const auto padding = static_cast<std::uint64_t>(-model.vocab_size & 15);
+    const formats::Tensor& words = *opened.file->find("token_embd.weight");
+    EXPECT_EQ(opened.plan.plan.bytes(), bytes + padding * (packed_bytes(words) / words.num_rows()));
+    EXPECT_EQ(bytes > file_bytes, model.types[0] == TensorType::iq1_s);
+  }
+}
+
 TEST(PackingPlan, AnyPiecesGiveTheSameBytes) {
-  for (const testing::TinyModel& model : {testing::tiny_llama(), testing::tiny_llama_k(), testing::tiny_llama_f32()}) {
+  for (const testing::TinyModel& model :
+       {testing::tiny_llama(), testing::tiny_llama_k(), testing::tiny_llama_f32(), repacked()}) {
     const Opened opened(model);
     const std::vector<std::byte> whole = opened.plan.packed(opened.plan.plan.bytes());
     for (const std::size_t piece : {std::size_t{997}, std::size_t{4096}, std::size_t{70'001}})

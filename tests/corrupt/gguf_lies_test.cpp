@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kU32 = 4, kF32 = 6, kBool = 7, kString = GgufBuilder::kString,
                         kArray = GgufBuilder::kArray;
-constexpr std::uint32_t kTypeF32 = 0, kTypeIq2Xs = 17, kTypeQ4K = 12;
+constexpr std::uint32_t kTypeF32 = 0, kTypeQ8K = 15, kTypeQ4K = 12;
 constexpr std::uint64_t kHuge = ~std::uint64_t{0};
 
 GgufBuilder base() {
@@ -168,8 +168,8 @@ std::vector<Lie> tensor_lies() {
        "[gguf] tensor \"t\": expected a type that this engine reads, file says number 99"},
       {"TensorTypeGivenUp", with_tensor({1}, 4), ErrorKind::format,
        "[gguf] tensor \"t\": expected a type that this engine reads, file says number 4"},
-      {"TensorTypeOfOthers", with_tensor({256}, kTypeIq2Xs), ErrorKind::unsupported,
-       "[gguf] tensor \"t\": expected a type that this engine reads, file says IQ2_XS"},
+      {"TensorTypeOfOthers", with_tensor({256}, kTypeQ8K), ErrorKind::unsupported,
+       "[gguf] tensor \"t\": expected a type that this engine reads, file says Q8_K"},
       {"KQuantRowOf576", with_tensor({576, 256}, kTypeQ4K, 0, 576 * 144), ErrorKind::format,
        "[gguf] tensor \"t\": expected rows of a multiple of 256 values for Q4_K, file says 576 x 256"},
       {"KQuantRowOf640", with_tensor({640, 2}, kTypeQ4K, 0, 640), ErrorKind::format,

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <ostream>
+#include <random>
 #include <string>
 
 #include "couplet/error.h"
@@ -183,6 +184,66 @@ TEST_P(Families, ThreadsAndLevelsChangeNothing) {
       EXPECT_TRUE(expected == runner.run_alone(tokens)) << levels[level]->name;
       EXPECT_TRUE(expected == runner.run_alone(tokens, {30, 1, 1, 1, 7})) << levels[level]->name;
     }
+  }
+}
+
+// Experts in MXFP4, as gpt-oss is released: F32 tensors whose rows allow it become random blocks at the same place; or,
+// as_floats, the values of those blocks.
+std::vector<std::byte> with_mxfp4_experts(std::vector<std::byte> bytes, bool as_floats) {
+  constexpr auto kType = formats::TensorType::mxfp4;
+  const formats::TensorTypeInfo& info = formats::info(kType);
+  const auto file = CheckpointFile::parse(bytes);
+  std::mt19937_64 random(7);
+  for (const formats::Tensor& tensor : file->tensors()) {
+    if (!tensor.name.ends_with("_exps.weight") || tensor.row_length() % info.block_values != 0) continue;
+    const std::size_t values = tensor.bytes.size() / sizeof(float);
+    std::vector<std::byte> blocks(values / info.block_values * info.block_bytes);
+    for (std::byte& byte : blocks) byte = static_cast<std::byte>(random());
+    for (std::size_t at = 0; at < blocks.size(); at += info.block_bytes) blocks[at] = static_cast<std::byte>(120 + random() % 4);
+    std::byte* const to = bytes.data() + (tensor.bytes.data() - bytes.data());
+    if (as_floats) {
+      std::vector<float> floats(values);
+      formats::dequantize(kType, blocks.data(), values, floats.data());
+      std::memcpy(to, floats.data(), tensor.bytes.size());
+      continue;
+    }
+    std::copy(blocks.begin(), blocks.end(), to);
+    const auto* name = reinterpret_cast<const std::byte*>(tensor.name.data());
+    const auto in_table = std::search(bytes.begin(), bytes.end(), name, name + tensor.name.size());
+    const std::ptrdiff_t type_at = static_cast<std::ptrdiff_t>(tensor.name.size()) + 4 + 3 * 8;  // three dimensions between
+    std::memcpy(&*(in_table + type_at), &info.gguf_id, sizeof info.gguf_id);
+  }
+  return bytes;
+}
+
+// The greatest difference of a logit, in parts of the greatest one.
+double difference(const Trace& a, const Trace& b) {
+  double difference = 0, greatest = 0;
+  for (std::size_t i = 0; i < a.logits.size(); ++i) {
+    const double x = a.logits[i], y = b.logits[i];
+    difference = std::max(difference, std::isnan(x) ? HUGE_VAL : std::abs(x - y));
+    greatest = std::max(greatest, std::abs(y));
+  }
+  return difference / greatest;
+}
+
+TEST(Experts, InMxfp4AreThoseOfTheSameWeightsInF32) {
+  const Golden golden("gpt-oss");
+  const std::vector<std::byte> model = make_model("gpt-oss", golden.model_bytes);
+  const Loaded floats(with_mxfp4_experts(model, true)), blocks(with_mxfp4_experts(model, false));
+  ASSERT_EQ(blocks.file->find("blk.0.ffn_gate_exps.weight")->type, formats::TensorType::mxfp4);
+  const Trace expected = Runner(floats, {.pages = PageFormat::q16_fine}).run_alone(golden.prompt);
+  const Trace got = Runner(blocks, {.pages = PageFormat::q16_fine}).run_alone(golden.prompt);
+  EXPECT_LT(difference(got, expected), 2e-2);  // as above, where a router's choice may turn
+  const Trace plain = Runner(Loaded(model), {.pages = PageFormat::q16_fine}).run_alone(golden.prompt);
+  EXPECT_GT(difference(got, plain), 0.1);
+
+  const kernels::KernelTable* levels[8];
+  const int num_levels = kernels::runnable_levels(levels);
+  for (int level = 0; level < num_levels; ++level) {
+    Runner runner(blocks, {levels[level]->name, 2, PageFormat::q16_fine});
+    EXPECT_TRUE(got == runner.run_alone(golden.prompt)) << levels[level]->name;
+    EXPECT_TRUE(got == runner.run_alone(golden.prompt, {3, 1, 1, 9})) << levels[level]->name;
   }
 }
 

@@ -3,6 +3,7 @@
 // for models of any shape where a test runs a whole model many times.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -28,6 +29,7 @@ struct TinyModel {
   std::vector<formats::TensorType> types = {formats::TensorType::q4_1};  // matrices take them in turn
   std::uint64_t seed = 1;
   float weight = 0.08F;    // about the size of a weight
+  bool as_floats = false;  // matrices are written as F32: the values they have as `types`
 };
 
 class TinyModelWriter {
@@ -128,7 +130,11 @@ class TinyModelWriter {
     std::vector<std::byte> data(blocks * info.block_bytes);
     for (std::byte& byte : data) byte = static_cast<std::byte>(random_());
     for (std::size_t i = 0; i < blocks; ++i) tame(type, data.data() + i * info.block_bytes);
-    gguf.add_tensor(name, type, {static_cast<std::uint64_t>(cols), static_cast<std::uint64_t>(rows)}, std::move(data));
+    const std::vector<std::uint64_t> dims = {static_cast<std::uint64_t>(cols), static_cast<std::uint64_t>(rows)};
+    if (!model_.as_floats) return static_cast<void>(gguf.add_tensor(name, type, dims, std::move(data)));
+    std::vector<float> values(dims[0] * dims[1]);
+    formats::dequantize(type, data.data(), values.size(), values.data());
+    gguf.add_tensor(name, dims, values);
   }
 
   // Gives a block of random bytes scales that make its weights about model_.weight large.
@@ -149,6 +155,20 @@ class TinyModelWriter {
       case TensorType::q4_k: put_f16(block, w * s / 160), put_f16(block + 2, w * s / 20); break;
       case TensorType::q5_k: put_f16(block, w * s / 300), put_f16(block + 2, w * s / 20); break;
       case TensorType::q6_k: put_f16(block + 208, w * s / 500); break;
+      case TensorType::q2_k: put_f16(block + 80, w * s / 12), put_f16(block + 82, w * s / 8); break;
+      case TensorType::q3_k: put_f16(block + 108, w * s / 40); break;
+      case TensorType::iq4_nl: put_f16(block, w * s / 65); break;
+      case TensorType::iq4_xs: put_f16(block, w * s / 1200); break;
+      case TensorType::mxfp4: block[0] = static_cast<std::byte>(125 + std::ilogb(w * s / 2)); break;
+      case TensorType::iq1_s: put_f16(block, w * s / 8); break;
+      case TensorType::iq1_m: put_f16_of_iq1_m(block, w * s / 8); break;
+      case TensorType::iq2_xxs:
+      case TensorType::iq2_xs:
+      case TensorType::iq2_s: put_f16(block, w * s / 50); break;
+      case TensorType::iq3_xxs:
+      case TensorType::iq3_s: put_f16(block, w * s / 130); break;
+      case TensorType::tq1_0: put_f16(block + 52, w * s); break;
+      case TensorType::tq2_0: put_f16(block + 64, w * s); break;
     }
   }
 
@@ -159,12 +179,21 @@ class TinyModelWriter {
     const auto high = static_cast<std::uint16_t>(bits >> 16);
     std::memcpy(at, &high, 2);
   }
-  static void put_f16(std::byte* at, float value) {  // normal halves only, cut off
+  static void put_f16_of_iq1_m(std::byte* block, float value) {  // a nibble in each of four words
+    std::byte half[2];
+    put_f16(half, value);
+    for (int i = 0; i < 4; ++i) {
+      const std::byte nibble = half[i / 2] >> (i % 2 * 4) & std::byte{15};
+      block[49 + 2 * i] = (block[49 + 2 * i] & std::byte{15}) | nibble << 4;
+    }
+  }
+  static void put_f16(std::byte* at, float value) {  // cut off
     std::uint32_t bits;
     std::memcpy(&bits, &value, 4);
     const int exponent = static_cast<int>((bits >> 23) & 0xff) - 112;
     std::uint16_t half = static_cast<std::uint16_t>((bits >> 16) & 0x8000);
     if (exponent > 0) half = static_cast<std::uint16_t>(half | (exponent << 10) | ((bits >> 13) & 0x3ff));
+    if (exponent <= 0) half = static_cast<std::uint16_t>(half | static_cast<std::uint16_t>(std::abs(value) * 0x1p24F));
     std::memcpy(at, &half, 2);
   }
 

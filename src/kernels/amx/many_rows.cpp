@@ -16,6 +16,7 @@
 #include "kernels/amx/tiles.h"
 #include "kernels/avx512/product_kernels.h"
 #include "kernels/avx512/unpack.h"
+#include "kernels/scaled_sum.h"
 
 namespace couplet::kernels::COUPLET_LEVEL {
 namespace {
@@ -23,8 +24,7 @@ namespace {
 using namespace avx512;  // unpack.h
 
 constexpr int kTileRows = 12;
-constexpr int kPartFloats = (8 * 64 + 3 * 64) / 4;  // an unpacked part: 8 vectors of codes, at most 3 of scales
-// Two panels of so many parts are unpacked at once: 22 KiB, which stay in the L1 cache while all rows pass over them.
+// Two panels of so many parts are unpacked at once: 22 KiB (Q2_K: 24), which stay in the L1 cache while all rows pass over them.
 constexpr int kChunkParts = 16;
 static_assert(kChunkParts % 8 == 0, "whole blocks of every type");
 
@@ -47,18 +47,19 @@ template <WeightType kType>
 void unpack(const std::byte* block, std::ptrdiff_t parts, float* out) {
   using Type = Unpack<kType>;
   for (std::ptrdiff_t i = 0; i < parts; block += Type::kBlockBytes) {
-    for (int part = 0; part < Type::kParts; ++part, ++i, out += kPartFloats) {
+    for (int part = 0; part < Type::kParts; ++part, ++i, out += Type::kUnpackedFloats) {
       __m512i codes[8];
-      Type::codes(block + Type::kHeadBytes + part * Type::kPartBytes, codes);
+      Type::codes(block, part, codes);
 #pragma GCC unroll 8
       for (int j = 0; j < 8; ++j) {
         const __m512i offset = _mm512_set1_epi8(static_cast<char>(Type::kOffset));
         _mm512_store_si512(out + 16 * j, Type::kOffset == 0 ? codes[j] : _mm512_sub_epi8(codes[j], offset));
       }
       for (int sub = 0; sub < Type::kSubBlocks; ++sub) {
-        _mm512_store_ps(out + 128 + 16 * sub, Type::dw(block, part * Type::kSubBlocks + sub));
+        const int in_block = part * Type::kSubBlocks + sub;
+        _mm512_store_ps(out + 128 + 16 * sub, Type::dw(block, in_block));
+        if constexpr (Type::kMinimum) _mm512_store_ps(out + Type::kMinimumsAt + 16 * sub, Type::mw(block, in_block));
       }
-      if constexpr (Type::kMinimum) _mm512_store_ps(out + 144, Type::mw(block, part));
     }
   }
 }
@@ -105,17 +106,20 @@ struct Tile {
 
   inline __attribute__((always_inline)) void dots(std::ptrdiff_t sub_block, std::ptrdiff_t code, Sums& sums) const {
     const std::ptrdiff_t part = sub_block / Type::kSubBlocks, sub = sub_block % Type::kSubBlocks;
-    const std::ptrdiff_t weights = part * kPartFloats + sub * Type::kSubBlockVectors * 16;
+    const std::ptrdiff_t weights = part * Type::kUnpackedFloats + sub * Type::kSubBlockVectors * 16;
     load<weights_tile(0)>(panels[0] + weights, 64);
     load<weights_tile(1)>(panels[1] + weights, 64);
     dots_of_plane<0>(x.hi + code, sums);
     if constexpr (kPlanes == 2) dots_of_plane<1>(x.lo + code, sums);
   }
 
+  inline __attribute__((always_inline)) __m512 load_floats(int panel, std::ptrdiff_t part, int at) const {
+    return _mm512_load_ps(panels[panel] + part * Type::kUnpackedFloats + at);
+  }
+
   // One step of all chains.
   inline __attribute__((always_inline)) void add(const Sums& sums, std::ptrdiff_t part, int sub, const Column& da) {
-    const __m512 dw[2] = {_mm512_load_ps(panels[0] + part * kPartFloats + 128 + 16 * sub),
-                          _mm512_load_ps(panels[1] + part * kPartFloats + 128 + 16 * sub)};
+    const __m512 dw[2] = {load_floats(0, part, 128 + 16 * sub), load_floats(1, part, 128 + 16 * sub)};
 #pragma GCC unroll 12
     for (int row = 0; row < kTileRows; ++row) {
       const __m512 scale = da.broadcast(row);
@@ -131,12 +135,14 @@ struct Tile {
     }
   }
 
-  inline __attribute__((always_inline)) void add_minimum(std::ptrdiff_t part, const Column& sa) {
-    const __m512 mw[2] = {_mm512_load_ps(panels[0] + part * kPartFloats + 144),
-                          _mm512_load_ps(panels[1] + part * kPartFloats + 144)};
+  // `block` is the part's of row 0, among all rows' blocks.
+  inline __attribute__((always_inline)) void add_minimum(std::ptrdiff_t part, int sub, std::ptrdiff_t block, const Column& sa) {
+    constexpr int kAt = Type::kMinimumsAt;
+    const __m512 mw[2] = {load_floats(0, part, kAt + 16 * sub), load_floats(1, part, kAt + 16 * sub)};
 #pragma GCC unroll 12
     for (int row = 0; row < kTileRows; ++row) {
-      const __m512 scaled_sum = sa.broadcast(row);
+      const std::ptrdiff_t of_row = block + row * (x.cols / kActivationBlock);
+      const __m512 scaled_sum = Type::kSubBlocks == 2 ? _mm512_set1_ps(scaled_sum_of_16(x, of_row, sub)) : sa.broadcast(row);
 #pragma GCC unroll 2
       for (int panel = 0; panel < 2; ++panel) acc[row][panel] = _mm512_fmadd_ps(mw[panel], scaled_sum, acc[row][panel]);
     }
@@ -156,7 +162,7 @@ struct Tile {
       const std::ptrdiff_t part = i / Type::kSubBlocks;
       const int sub = static_cast<int>(i % Type::kSubBlocks);
       add(sums[i % 2], part, sub, da);
-      if constexpr (Type::kMinimum) add_minimum(part, sa);
+      if constexpr (Type::kMinimum) add_minimum(part, sub, row * blocks + first_part + part, sa);
       if (sub + 1 < Type::kSubBlocks) continue;
       da.next();
       sa.next();
@@ -212,7 +218,7 @@ void two_panels(const Panels& packed, const QuantizedRows& x, float* unpacked, c
   using Type = Unpack<kType>;
   constexpr std::ptrdiff_t kChunkBytes = kChunkParts / Type::kParts * Type::kBlockBytes;
   const auto run = x.lo ? tile<kType, 2> : tile<kType, 1>;
-  const float* const panels[2] = {unpacked, unpacked + kChunkParts * kPartFloats};
+  const float* const panels[2] = {unpacked, unpacked + kChunkParts * Type::kUnpackedFloats};
   const std::ptrdiff_t parts = x.cols / 32, tiles = (x.num_rows + kTileRows - 1) / kTileRows;
   // Rows that fill no tile form one with rows of the tile before. Its accumulators stand apart: those rows' own go on.
   alignas(64) float last[kTileRows][2 * kPanelRows];
@@ -220,7 +226,7 @@ void two_panels(const Panels& packed, const QuantizedRows& x, float* unpacked, c
     const std::ptrdiff_t count = parts - part < kChunkParts ? parts - part : kChunkParts;
     const std::byte* next[2];
     for (int i = 0; i < 2; ++i) {
-      unpack<kType>(packed.block<Type>(i, part, parts), count, unpacked + i * kChunkParts * kPartFloats);
+      unpack<kType>(packed.block<Type>(i, part, parts), count, unpacked + i * kChunkParts * Type::kUnpackedFloats);
       next[i] = packed.block<Type>(i, part + count, parts);
     }
     for (std::ptrdiff_t i = 0; i < tiles; ++i) {
@@ -258,10 +264,7 @@ void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, co
   release();
 }
 
-constexpr KernelTable::QuantizedProduct kByType[kNumWeightTypes] = {
-    nullptr, nullptr, nullptr, all_panels<WeightType::q4_0>, all_panels<WeightType::q4_1>,
-    all_panels<WeightType::q5_0>, all_panels<WeightType::q5_1>, all_panels<WeightType::q8_0>,
-    all_panels<WeightType::q4_k>, all_panels<WeightType::q5_k>, all_panels<WeightType::q6_k>};
+constexpr ProductsByType kByType = products_by_type([]<WeightType kType>() { return all_panels<kType>; });
 
 }  // namespace
 
@@ -272,12 +275,12 @@ void many_rows(const PackedMatrix& weights, int first_panel, int num_panels, con
 #else
   constexpr bool kSplit = false;
 #endif
-  const auto run = kSplit || x.num_rows < kTileRows ? avx512::many_rows : kByType[static_cast<int>(weights.type)];
+  const auto run = kSplit || x.num_rows < kTileRows ? avx512::many_rows : kByType.of[static_cast<int>(weights.type)];
   run(weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
 std::size_t product_scratch_bytes(int max_cols) {
-  constexpr std::size_t kChunkBytes = 2 * kChunkParts * kPartFloats * sizeof(float);
+  constexpr std::size_t kChunkBytes = 2 * kChunkParts * kMostUnpackedFloats * sizeof(float);
   const std::size_t few_rows = avx512::product_scratch_bytes(max_cols);
   return few_rows > kChunkBytes ? few_rows : kChunkBytes;
 }

@@ -20,10 +20,13 @@ struct Dots : Unpack<kType> {
   static constexpr int kTileRows[2] = {4, 2};
   // So many vectors' 16-bit products of code pairs can be added without overflow: 8 * 2 * 15 * 127, 4 * 2 * 31 * 127,
   // 2 * 2 * 63 * 127 and 2 * 128 * 127 are below 32768.
-  static constexpr int kGroup = kType == WeightType::q8_0 ? 1 : kType == WeightType::q6_k ? 2 : Format::kFifthBit ? 4 : 8;
+  static constexpr int kGroup = Format::kGreatestCode > 63                                    ? 1
+                                : Format::kGreatestCode > 31                                  ? 2
+                                : Format::kGreatestCode > 15 || Format::kSubBlockVectors == 4 ? 4
+                                                                                              : 8;
 
   static inline __attribute__((always_inline)) __m256i pairs(__m256i code, __m256i x) {
-    if constexpr (kType == WeightType::q8_0) return _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(x, code));
+    if constexpr (Format::kSigned) return _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(x, code));
     return _mm256_maddubs_epi16(code, x);
   }
 

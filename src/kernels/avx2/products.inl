@@ -5,6 +5,8 @@
 
 #include <type_traits>
 
+#include "kernels/scaled_sum.h"
+
 namespace couplet::kernels::COUPLET_LEVEL {
 namespace {
 
@@ -13,7 +15,6 @@ namespace {
 template <WeightType kType>
 constexpr int kFewRows = PackedFormat<kType>::kFifthBit || PackedFormat<kType>::kSuperBlocks ? 8 : 24;
 constexpr int kPrefetchBytes = 4096;
-constexpr int kPartFloats = (8 * 64 + 3 * 64) / 4;  // an unpacked part: 8 vectors of codes, at most 3 of scales
 
 // Where a tile finds a part's codes and scales: in the packed block ...
 template <WeightType kType>
@@ -22,27 +23,28 @@ struct PackedPart {
   const std::byte* block;
   int part;
 
-  __m256i code(int j, int half) const {
-    return Type::code(block + Type::kHeadBytes + part * Type::kPartBytes, j, half);
-  }
+  __m256i code(int j, int half) const { return Type::code(block, part, j, half); }
   __m256 dw(int sub, int half) const { return Type::dw(block, part * Type::kSubBlocks + sub, half); }
-  __m256 mw(int half) const { return Type::mw(block, part, half); }
+  __m256 mw(int sub, int half) const { return Type::mw(block, part * Type::kSubBlocks + sub, half); }
 };
 
 // ... or unpacked.
+template <WeightType kType>
 struct UnpackedPart {
   const float* part;
 
   __m256i code(int j, int half) const { return load_vector(part + 16 * j + 8 * half); }
   __m256 dw(int sub, int half) const { return _mm256_loadu_ps(part + 128 + 16 * sub + 8 * half); }
-  __m256 mw(int half) const { return _mm256_loadu_ps(part + 144 + 8 * half); }
+  __m256 mw(int sub, int half) const {
+    return _mm256_loadu_ps(part + PackedFormat<kType>::kMinimumsAt + 16 * sub + 8 * half);
+  }
 };
 
 template <WeightType kType>
 void unpack_panel(const std::byte* block, int cols, float* out) {
   using Type = Dots<kType>;
   for (int k = 0; k < cols; block += Type::kBlockBytes) {
-    for (int part = 0; part < Type::kParts; ++part, k += 32, out += kPartFloats) {
+    for (int part = 0; part < Type::kParts; ++part, k += 32, out += Type::kUnpackedFloats) {
       const PackedPart<kType> source = {block, part};
 #pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
@@ -52,8 +54,8 @@ void unpack_panel(const std::byte* block, int cols, float* out) {
         }
         for (int sub = 0; sub < Type::kSubBlocks; ++sub) {
           _mm256_storeu_ps(out + 128 + 16 * sub + 8 * half, source.dw(sub, half));
+          if constexpr (Type::kMinimum) _mm256_storeu_ps(out + Type::kMinimumsAt + 16 * sub + 8 * half, source.mw(sub, half));
         }
-        if constexpr (Type::kMinimum) _mm256_storeu_ps(out + 144 + 8 * half, source.mw(half));
       }
     }
   }
@@ -69,8 +71,8 @@ struct Rows {  // of activations, from the tile's first on
   const std::int16_t* sums(int row, int plane, std::ptrdiff_t k) const {
     return (plane == 0 ? x.sum_hi : x.sum_lo) + (first + row) * (x.cols / 16) + k / 16;
   }
-  float da(int row, std::ptrdiff_t k) const { return x.scale[(first + row) * (x.cols / 32) + k / 32]; }
-  float sa(int row, std::ptrdiff_t k) const { return x.scaled_sum[(first + row) * (x.cols / 32) + k / 32]; }
+  std::ptrdiff_t block(int row, std::ptrdiff_t k) const { return (first + row) * (x.cols / 32) + k / 32; }
+  float da(int row, std::ptrdiff_t k) const { return x.scale[block(row, k)]; }
 };
 
 template <WeightType kType, int kPlanes, int kRows>
@@ -109,13 +111,14 @@ struct Tile {
           acc[row][half] = _mm256_fmadd_ps(_mm256_mul_ps(f, part.dw(sub, half)), da, acc[row][half]);
         }
       }
-    }
-    if constexpr (!Type::kMinimum) return;
+      if constexpr (!Type::kMinimum) continue;
 #pragma GCC unroll 6
-    for (int row = 0; row < kRows; ++row) {
-      const __m256 sa = _mm256_set1_ps(rows.sa(row, k));
+      for (int row = 0; row < kRows; ++row) {
+        const std::ptrdiff_t block = rows.block(row, k);
+        const __m256 sa = _mm256_set1_ps(Type::kSubBlocks == 2 ? scaled_sum_of_16(rows.x, block, sub) : rows.x.scaled_sum[block]);
 #pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) acc[row][half] = _mm256_fmadd_ps(part.mw(half), sa, acc[row][half]);
+        for (int half = 0; half < 2; ++half) acc[row][half] = _mm256_fmadd_ps(part.mw(sub, half), sa, acc[row][half]);
+      }
     }
   }
 
@@ -133,7 +136,7 @@ inline void run(Tile<kType, kPlanes, kRows>& sum, const float* panel, const Rows
                 std::ptrdiff_t end) {
   sum.clear();
   for (std::ptrdiff_t part = begin; part < end; ++part) {
-    sum.add_part(UnpackedPart{panel + part * kPartFloats}, rows, part * 32);
+    sum.add_part(UnpackedPart<kType>{panel + part * PackedFormat<kType>::kUnpackedFloats}, rows, part * 32);
   }
 }
 
@@ -214,16 +217,13 @@ void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, co
   }
 }
 
-constexpr KernelTable::QuantizedProduct kByType[kNumWeightTypes] = {
-    nullptr, nullptr, nullptr, all_panels<WeightType::q4_0>, all_panels<WeightType::q4_1>,
-    all_panels<WeightType::q5_0>, all_panels<WeightType::q5_1>, all_panels<WeightType::q8_0>,
-    all_panels<WeightType::q4_k>, all_panels<WeightType::q5_k>, all_panels<WeightType::q6_k>};
+constexpr ProductsByType kByType = products_by_type([]<WeightType kType>() { return all_panels<kType>; });
 
 }  // namespace
 
 void many_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                int out_stride, std::byte* scratch) {
-  kByType[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
+  kByType.of[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
 // One row never needs the copy, and never the scratch.
@@ -233,7 +233,7 @@ void one_row(const PackedMatrix& weights, int first_panel, int num_panels, const
 }
 
 std::size_t product_scratch_bytes(int max_cols) {
-  return static_cast<std::size_t>((max_cols + 31) / 32) * kPartFloats * sizeof(float);
+  return static_cast<std::size_t>((max_cols + 31) / 32) * kMostUnpackedFloats * sizeof(float);
 }
 
 }  // namespace couplet::kernels::COUPLET_LEVEL

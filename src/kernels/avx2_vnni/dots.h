@@ -14,15 +14,15 @@ template <WeightType kType>
 struct Dots : Unpack<kType> {
   using Format = PackedFormat<kType>;
 
-  // With one plane and with two: 12 sums, which with 2 codes and an activation fit 16 registers. Q6_K converts its sums
-  // twice as often and would spill them.
-  static constexpr int kTileRows[2] = {kType == WeightType::q6_k ? 4 : 6, kType == WeightType::q6_k ? 2 : 3};
-  // Q8_0's signed codes become unsigned here.
-  static constexpr int kOffset = kType == WeightType::q8_0 ? 128 : Format::kOffset;
+  // With one plane and with two: 12 sums, which with 2 codes and an activation fit 16 registers. With 16 values a
+  // scale the sums are converted twice as often and would spill.
+  static constexpr int kTileRows[2] = {Format::kSubBlocks == 2 ? 4 : 6, Format::kSubBlocks == 2 ? 2 : 3};
+  // Signed codes become unsigned here.
+  static constexpr int kOffset = Format::kSigned ? 128 : Format::kOffset;
 
-  static inline __attribute__((always_inline)) __m256i code(const std::byte* part, int j, int half) {
-    const __m256i code = Unpack<kType>::code(part, j, half);
-    return kType == WeightType::q8_0 ? _mm256_xor_si256(code, _mm256_set1_epi8(-128)) : code;
+  static inline __attribute__((always_inline)) __m256i code(const std::byte* block, int part, int j, int half) {
+    const __m256i code = Unpack<kType>::code(block, part, j, half);
+    return Format::kSigned ? _mm256_xor_si256(code, _mm256_set1_epi8(-128)) : code;
   }
 
   // dots += codes of a sub-block's vectors first, first + 1, ... times the activations from k on.

@@ -5,6 +5,7 @@
 
 #include "kernels/avx512/product_kernels.h"
 #include "kernels/avx512/unpack.h"
+#include "kernels/scaled_sum.h"
 
 namespace couplet::kernels::avx512 {
 namespace {
@@ -52,7 +53,7 @@ struct Tile {
   // One part's steps of every row's chain; k is the part's first value.
   inline __attribute__((always_inline)) void add_part(const std::byte* packed, int part, std::ptrdiff_t k) {
     __m512i codes[8];
-    Type::codes(packed + Type::kHeadBytes + part * Type::kPartBytes, codes);
+    Type::codes(packed, part, codes);
 #pragma GCC unroll 2
     for (int sub = 0; sub < Type::kSubBlocks; ++sub) {
       const __m512 dw = Type::dw(packed, part * Type::kSubBlocks + sub);
@@ -64,13 +65,15 @@ struct Tile {
         }
         acc[row] = _mm512_fmadd_ps(_mm512_mul_ps(f, dw), _mm512_set1_ps(x.scale[block(row, k)]), acc[row]);
       }
-    }
-    if constexpr (!Type::kMinimum) return;
-    const __m512 mw = Type::mw(packed, part);
+      if constexpr (!Type::kMinimum) continue;
+      const __m512 mw = Type::mw(packed, part * Type::kSubBlocks + sub);
 #pragma GCC unroll 6
-    for (int row = 0; row < kRows; ++row) {
-      acc[row] = _mm512_fmadd_ps(mw, _mm512_set1_ps(x.scaled_sum[block(row, k)]), acc[row]);
+      for (int row = 0; row < kRows; ++row) acc[row] = _mm512_fmadd_ps(mw, _mm512_set1_ps(scaled_sum(row, k, sub)), acc[row]);
     }
+  }
+
+  float scaled_sum(int row, std::ptrdiff_t k, int sub) const {
+    return Type::kSubBlocks == 2 ? scaled_sum_of_16(x, block(row, k), sub) : x.scaled_sum[block(row, k)];
   }
 
   // The chains over blocks [begin, end) of a packed panel.
@@ -128,16 +131,13 @@ void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, co
   }
 }
 
-constexpr KernelTable::QuantizedProduct kByType[kNumWeightTypes] = {
-    nullptr, nullptr, nullptr, all_panels<WeightType::q4_0>, all_panels<WeightType::q4_1>,
-    all_panels<WeightType::q5_0>, all_panels<WeightType::q5_1>, all_panels<WeightType::q8_0>,
-    all_panels<WeightType::q4_k>, all_panels<WeightType::q5_k>, all_panels<WeightType::q6_k>};
+constexpr ProductsByType kByType = products_by_type([]<WeightType kType>() { return all_panels<kType>; });
 
 }  // namespace
 
 void few_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
               int out_stride) {
-  kByType[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, nullptr);
+  kByType.of[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, nullptr);
 }
 
 void one_row(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,

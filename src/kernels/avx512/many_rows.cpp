@@ -4,6 +4,7 @@
 #include "kernels/avx512/few_rows.h"
 #include "kernels/avx512/product_kernels.h"
 #include "kernels/avx512/unpack.h"
+#include "kernels/scaled_sum.h"
 
 namespace couplet::kernels::avx512 {
 namespace {
@@ -13,20 +14,20 @@ constexpr int kTileRows = 6;
 constexpr int kTileRowsTwoPlanes = 4;
 // Up to here reading the packed panel again for every tile is no slower: 32 rows of Q4_1 by 10 %, of Q4_K and Q6_K even.
 constexpr int kFewRows = 32;
-constexpr int kPartFloats = (8 * 64 + 3 * 64) / 4;  // an unpacked part: 8 vectors of codes, at most 3 of scales
 
 template <WeightType kType>
 void unpack_panel(const std::byte* block, int cols, float* out) {
   using Type = Unpack<kType>;
   for (int k = 0; k < cols; block += Type::kBlockBytes) {
-    for (int part = 0; part < Type::kParts; ++part, k += 32, out += kPartFloats) {
+    for (int part = 0; part < Type::kParts; ++part, k += 32, out += Type::kUnpackedFloats) {
       __m512i codes[8];
-      Type::codes(block + Type::kHeadBytes + part * Type::kPartBytes, codes);
+      Type::codes(block, part, codes);
       for (int j = 0; j < 8; ++j) _mm512_store_si512(out + 16 * j, codes[j]);
       for (int sub = 0; sub < Type::kSubBlocks; ++sub) {
-        _mm512_store_ps(out + 128 + 16 * sub, Type::dw(block, part * Type::kSubBlocks + sub));
+        const int in_block = part * Type::kSubBlocks + sub;
+        _mm512_store_ps(out + 128 + 16 * sub, Type::dw(block, in_block));
+        if constexpr (Type::kMinimum) _mm512_store_ps(out + Type::kMinimumsAt + 16 * sub, Type::mw(block, in_block));
       }
-      if constexpr (Type::kMinimum) _mm512_store_ps(out + 144, Type::mw(block, part));
     }
   }
 }
@@ -88,13 +89,14 @@ struct Tile {
   }
 
   inline __attribute__((always_inline)) void add_minimum(const float* const panels[2], const Rows& rows,
-                                                         std::ptrdiff_t part) {
+                                                         std::ptrdiff_t part, int sub) {
 #pragma GCC unroll 2
     for (int panel = 0; panel < 2; ++panel) {
-      const __m512 mw = _mm512_load_ps(panels[panel] + 144);
+      const __m512 mw = _mm512_load_ps(panels[panel] + Type::kMinimumsAt + 16 * sub);
 #pragma GCC unroll 6
       for (int row = 0; row < kRows; ++row) {
-        const __m512 sa = _mm512_set1_ps(rows.x.scaled_sum[rows.block(row, part)]);
+        const std::ptrdiff_t block = rows.block(row, part);
+        const __m512 sa = _mm512_set1_ps(Type::kSubBlocks == 2 ? scaled_sum_of_16(rows.x, block, sub) : rows.x.scaled_sum[block]);
         acc[row][panel] = _mm512_fmadd_ps(mw, sa, acc[row][panel]);
       }
     }
@@ -105,10 +107,12 @@ struct Tile {
 #pragma GCC unroll 6
     for (int row = 0; row < kRows; ++row) acc[row][0] = acc[row][1] = _mm512_setzero_ps();
     for (std::ptrdiff_t part = begin; part < end; ++part) {
-      const float* const panels[2] = {first + part * kPartFloats, second + part * kPartFloats};
+      const float* const panels[2] = {first + part * Type::kUnpackedFloats, second + part * Type::kUnpackedFloats};
 #pragma GCC unroll 2
-      for (int sub = 0; sub < Type::kSubBlocks; ++sub) add_sub_block(panels, rows, part, sub);
-      if constexpr (Type::kMinimum) add_minimum(panels, rows, part);
+      for (int sub = 0; sub < Type::kSubBlocks; ++sub) {
+        add_sub_block(panels, rows, part, sub);
+        if constexpr (Type::kMinimum) add_minimum(panels, rows, part, sub);
+      }
     }
   }
 };
@@ -168,7 +172,7 @@ void all_rows(const float* first, const float* second, const QuantizedRows& x, c
 template <WeightType kType>
 void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                 int out_stride, std::byte* scratch) {
-  const std::ptrdiff_t panel_floats = static_cast<std::ptrdiff_t>(weights.cols / 32) * kPartFloats;
+  const std::ptrdiff_t panel_floats = static_cast<std::ptrdiff_t>(weights.cols / 32) * PackedFormat<kType>::kUnpackedFloats;
   float* unpacked = reinterpret_cast<float*>(scratch);
   for (int p = first_panel; p < first_panel + num_panels; p += 2) {
     const int panels = first_panel + num_panels - p < 2 ? 1 : 2;
@@ -184,21 +188,18 @@ void all_panels(const PackedMatrix& weights, int first_panel, int num_panels, co
   }
 }
 
-constexpr KernelTable::QuantizedProduct kByType[kNumWeightTypes] = {
-    nullptr, nullptr, nullptr, all_panels<WeightType::q4_0>, all_panels<WeightType::q4_1>,
-    all_panels<WeightType::q5_0>, all_panels<WeightType::q5_1>, all_panels<WeightType::q8_0>,
-    all_panels<WeightType::q4_k>, all_panels<WeightType::q5_k>, all_panels<WeightType::q6_k>};
+constexpr ProductsByType kByType = products_by_type([]<WeightType kType>() { return all_panels<kType>; });
 
 }  // namespace
 
 void many_rows(const PackedMatrix& weights, int first_panel, int num_panels, const QuantizedRows& x, float* out,
                int out_stride, std::byte* scratch) {
   if (x.num_rows <= kFewRows) return few_rows(weights, first_panel, num_panels, x, out, out_stride);
-  kByType[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
+  kByType.of[static_cast<int>(weights.type)](weights, first_panel, num_panels, x, out, out_stride, scratch);
 }
 
 std::size_t product_scratch_bytes(int max_cols) {
-  return static_cast<std::size_t>((max_cols + 31) / 32) * kPartFloats * sizeof(float) * 2;
+  return static_cast<std::size_t>((max_cols + 31) / 32) * kMostUnpackedFloats * sizeof(float) * 2;
 }
 
 }  // namespace couplet::kernels::avx512

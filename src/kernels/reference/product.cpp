@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "kernels/packed.h"
+#include "kernels/packed_format.h"
 #include "kernels/reference/half.h"
 #include "kernels/reference/product_kernels.h"
+#include "kernels/scaled_sum.h"
 
 namespace couplet::kernels::reference {
 namespace {
@@ -19,10 +21,14 @@ struct SubBlock {
   std::int8_t codes[kPanelRows][32];  // the offset is taken off; the first sub_block_values() count
 };
 
-constexpr int sub_block_values(WeightType type) { return type == WeightType::q6_k ? 16 : 32; }
+constexpr int sub_block_values(WeightType type) {
+  using enum WeightType;
+  return is_one_of(type, q6_k, q2_k, q3_k, coded) ? 16 : 32;
+}
 
 constexpr bool has_minimum(WeightType type) {
-  return type == WeightType::q4_1 || type == WeightType::q5_1 || type == WeightType::q4_k || type == WeightType::q5_k;
+  using enum WeightType;
+  return is_one_of(type, q4_1, q5_1, q4_k, q5_k, q2_k);
 }
 
 int byte_at(const std::byte* p) { return static_cast<int>(*p); }
@@ -41,7 +47,7 @@ int nibble(const std::byte* vectors, int r, int k) {
 
 int fifth_bit(const std::byte* vector, int r, int k) { return byte_at(vector + 4 * r + k % 4) >> (k / 4) & 1; }
 
-int high_bits(const std::byte* vectors, int r, int k) {  // Q6_K
+int two_bits(const std::byte* vectors, int r, int k) {  // Q6_K's high ones, Q2_K, Q3_K
   return byte_at(vectors + 64 * (k / 16) + 4 * r + k % 4) >> (2 * (k % 16 / 4)) & 3;
 }
 
@@ -94,26 +100,104 @@ void unpack_q6_k(const std::byte* block, SubBlock* out) {
       out[s].mw[r] = 0;
       for (int i = 0; i < 16; ++i) {
         const int k = 16 * (s % 2) + i;
-        out[s].codes[r][i] = static_cast<std::int8_t>((nibble(part, r, k) | high_bits(part + 256, r, k) << 4) - 32);
+        out[s].codes[r][i] = static_cast<std::int8_t>((nibble(part, r, k) | two_bits(part + 256, r, k) << 4) - 32);
       }
     }
+  }
+}
+
+void unpack_q2_k(const std::byte* block, SubBlock* out) {
+  for (int s = 0; s < 16; ++s) {
+    const std::byte* part = block + 64 + 16 * 16 + 128 * (s / 2);
+    for (int r = 0; r < kPanelRows; ++r) {
+      const int packed = byte_at(block + 64 + 16 * s + r);
+      out[s].dw[r] = half_at(block + 2 * r) * static_cast<float>(packed & 15);
+      out[s].mw[r] = -(half_at(block + 32 + 2 * r) * static_cast<float>(packed >> 4));
+      for (int i = 0; i < 16; ++i) out[s].codes[r][i] = static_cast<std::int8_t>(two_bits(part, r, 16 * (s % 2) + i));
+    }
+  }
+}
+
+void unpack_q3_k(const std::byte* block, SubBlock* out) {
+  for (int s = 0; s < 16; ++s) {
+    const std::byte* part = block + 32 + 16 * 16 + 192 * (s / 2);
+    for (int r = 0; r < kPanelRows; ++r) {
+      const auto sc = static_cast<std::int8_t>(block[32 + 16 * s + r]);
+      out[s].dw[r] = half_at(block + 2 * r) * static_cast<float>(sc);
+      out[s].mw[r] = 0;
+      for (int i = 0; i < 16; ++i) {
+        const int k = 16 * (s % 2) + i;
+        out[s].codes[r][i] = static_cast<std::int8_t>((two_bits(part, r, k) | fifth_bit(part + 128, r, k) << 2) - 4);
+      }
+    }
+  }
+}
+
+// A sub-block's codes, which nibbles of `part` from value `first` on stand for.
+void look_up(const std::int8_t* list, const std::byte* part, int first, int count, int r, SubBlock& out) {
+  out.mw[r] = 0;
+  for (int i = 0; i < count; ++i) out.codes[r][i] = list[nibble(part, r, first + i)];
+}
+
+void unpack_iq4_nl(const std::byte* block, SubBlock& out) {
+  for (int r = 0; r < kPanelRows; ++r) {
+    out.dw[r] = half_at(block + 2 * r);
+    look_up(kIq4Codes, block + 32, 0, 32, r, out);
+  }
+}
+
+void unpack_iq4_xs(const std::byte* block, SubBlock* out) {
+  for (int s = 0; s < 8; ++s) {
+    for (int r = 0; r < kPanelRows; ++r) {
+      const auto sc = static_cast<std::int8_t>(block[32 + 16 * s + r]);
+      out[s].dw[r] = half_at(block + 2 * r) * static_cast<float>(sc);
+      look_up(kIq4Codes, block + 32 + 8 * 16 + 256 * s, 0, 32, r, out[s]);
+    }
+  }
+}
+
+void unpack_mxfp4(const std::byte* block, SubBlock& out) {
+  for (int r = 0; r < kPanelRows; ++r) {
+    out.dw[r] = std::ldexp(1.0f, byte_at(block + r) - 128);
+    look_up(kMxfp4Codes, block + 16, 0, 32, r, out);
+  }
+}
+
+void unpack_coded(const std::byte* block, SubBlock* out) {
+  const std::byte* list = block + 64 + 16 * 16;
+  std::int8_t codes[16];
+  std::memcpy(codes, list, sizeof codes);
+  for (int s = 0; s < 16; ++s) {
+    for (int r = 0; r < kPanelRows; ++r) {
+      float d;
+      std::memcpy(&d, block + 4 * r, sizeof d);
+      out[s].dw[r] = d * static_cast<float>(static_cast<std::int8_t>(block[64 + 16 * s + r]));
+      look_up(codes, list + 16 + 256 * (s / 2), 16 * (s % 2), 16, r, out[s]);
+    }
+  }
+}
+
+void unpack_block(WeightType type, const std::byte* block, SubBlock* out) {
+  switch (type) {
+    case WeightType::q8_0: return unpack_q8_0(block, *out);
+    case WeightType::q4_k:
+    case WeightType::q5_k: return unpack_q45_k(type, block, out);
+    case WeightType::q6_k: return unpack_q6_k(block, out);
+    case WeightType::q2_k: return unpack_q2_k(block, out);
+    case WeightType::q3_k: return unpack_q3_k(block, out);
+    case WeightType::iq4_nl: return unpack_iq4_nl(block, *out);
+    case WeightType::iq4_xs: return unpack_iq4_xs(block, out);
+    case WeightType::mxfp4: return unpack_mxfp4(block, *out);
+    case WeightType::coded: return unpack_coded(block, out);
+    default: return unpack_simple(type, block, *out);
   }
 }
 
 void unpack_panel(WeightType type, const std::byte* panel, int cols, SubBlock* out) {
   const int values = block_values(type);
   const std::size_t bytes = row_bytes(type, values) * kPanelRows;
-  for (int k = 0; k < cols; k += values, panel += bytes, out += values / sub_block_values(type)) {
-    if (type == WeightType::q8_0) {
-      unpack_q8_0(panel, *out);
-    } else if (type == WeightType::q6_k) {
-      unpack_q6_k(panel, out);
-    } else if (type == WeightType::q4_k || type == WeightType::q5_k) {
-      unpack_q45_k(type, panel, out);
-    } else {
-      unpack_simple(type, panel, *out);
-    }
-  }
+  for (int k = 0; k < cols; k += values, panel += bytes, out += values / sub_block_values(type))
+    unpack_block(type, panel, out);
 }
 
 std::int32_t dot(const std::int8_t* w, const std::int8_t* x, int count) {
@@ -128,13 +212,14 @@ void chain(WeightType type, const SubBlock* blocks, int begin, int end, const Qu
   const int values = sub_block_values(type);
   for (int s = begin; s < end; ++s) {
     const std::ptrdiff_t at = row * x.code_stride + static_cast<std::ptrdiff_t>(s) * values;
-    const std::ptrdiff_t scale = row * (x.cols / kActivationBlock) + s * values / kActivationBlock;
+    const std::ptrdiff_t block = row * (x.cols / kActivationBlock) + s * values / kActivationBlock;
+    const float sa = values == 16 ? scaled_sum_of_16(x, block, s % 2) : x.scaled_sum[block];
     for (int r = 0; r < kPanelRows; ++r) {
       const std::int8_t* codes = blocks[s].codes[r];
       float f = static_cast<float>(dot(codes, x.hi + at, values));
       if (x.lo) f = std::fma(254.0f, f, static_cast<float>(dot(codes, x.lo + at, values)));
-      acc[r] = std::fma(f * blocks[s].dw[r], x.scale[scale], acc[r]);
-      if (has_minimum(type)) acc[r] = std::fma(blocks[s].mw[r], x.scaled_sum[scale], acc[r]);
+      acc[r] = std::fma(f * blocks[s].dw[r], x.scale[block], acc[r]);
+      if (has_minimum(type)) acc[r] = std::fma(blocks[s].mw[r], sa, acc[r]);
     }
   }
 }
