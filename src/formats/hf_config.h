@@ -2,6 +2,7 @@
 // What a Hugging Face folder's config.json means, under GGUF's keys: which family it is, its numbers, and the factors of
 // its rope as tensors. One table says what each model_type has.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,12 @@ struct HfModelType {
   void (*add_keys)(HfConfigReader& reader);  // those that not every family has
 };
 
+// quantization_config of F8 weights.
+struct HfQuantization {
+  bool is_f8 = false;
+  std::uint64_t block_rows = 0, block_cols = 0;  // of a weight_scale_inv; 0: it has another shape
+};
+
 struct HfConfig {
   struct Factors {
     std::string name;  // "rope_freqs.weight"
@@ -29,6 +36,7 @@ struct HfConfig {
   };
   const HfModelType* type = nullptr;
   bool tied = false;
+  HfQuantization quantization;
   KeyValues metadata;
   std::vector<Factors> factors;
 };
@@ -39,5 +47,7 @@ HfConfig read_hf_config(const JsonObject& config);
 
 // generation_config.json: how its makers want replies drawn.
 void add_sampling_keys(const JsonObject& generation, KeyValues& metadata);
+// "eos_token_id" of generation_config.json or config.json, one id or several.
+std::vector<std::int64_t> read_end_ids(const JsonObject& config);
 
 }  // namespace couplet::formats

@@ -63,6 +63,7 @@ int PackingPlan::file_row(int row, RopeOrder order) const {
 }
 
 std::span<const std::byte> PackingPlan::Matrix::file_bytes() const {
+  if (tensor->made != nullptr) return {};
   const std::size_t bytes = row_bytes(*into);
   return tensor->bytes.subspan(static_cast<std::size_t>(first_row) * bytes, static_cast<std::size_t>(into->rows) * bytes);
 }
@@ -92,14 +93,16 @@ std::uint64_t PackingPlan::fingerprint() const {
   return XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]);
 }
 
-void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) const {
+// `made` has room for a panel's rows.
+void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels,
+                             std::byte* made) const {
   std::array<const std::byte*, kPanelRows> rows{};
   for (int r = 0; r < kPanelRows; ++r) {
     const int row = panel * kPanelRows + r;
     if (row >= matrix.into->rows) continue;
-    const int in_file = file_row(matrix.first_row + row, matrix.tensor->rope_order);
+    const auto in_file = static_cast<std::uint64_t>(file_row(matrix.first_row + row, matrix.tensor->rope_order));
     rows[static_cast<std::size_t>(r)] =
-        matrix.tensor->bytes.data() + static_cast<std::size_t>(in_file) * row_bytes(*matrix.into);
+        matrix.tensor->row(in_file, made + static_cast<std::size_t>(r) * row_bytes(*matrix.into));
   }
   kernels.pack_panel(matrix.into->type, rows.data(), matrix.into->cols, out);
 }
@@ -112,10 +115,10 @@ void PackingPlan::pack_matrix(const Matrix& matrix, std::size_t begin, std::span
     const std::size_t first = panel * panel_bytes, last = first + panel_bytes;
     const int index = static_cast<int>(panel);
     if (first >= begin && last <= end) {
-      pack_panel(matrix, index, out.data() + (first - begin), kernels);
+      pack_panel(matrix, index, out.data() + (first - begin), kernels, scratch + most_panel_bytes_);
       continue;
     }
-    pack_panel(matrix, index, scratch, kernels);  // it reaches beyond `out`
+    pack_panel(matrix, index, scratch, kernels, scratch + most_panel_bytes_);  // it reaches beyond `out`
     const std::size_t from = std::max(first, begin), to = std::min(last, end);
     std::memcpy(out.data() + (from - begin), scratch + (from - first), to - from);
   }

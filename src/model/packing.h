@@ -30,7 +30,7 @@ class PackingPlan {
   // Writes the packed bytes from `begin` on into `out`, while the system reads on in the file; what was read is dropped
   // from memory again. `scratch` has scratch_bytes() bytes of the calling thread's own.
   void pack(std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels, std::byte* scratch) const;
-  std::size_t scratch_bytes() const { return most_panel_bytes_; }
+  std::size_t scratch_bytes() const { return 2 * most_panel_bytes_; }  // a panel, and rows that are made
   // Points every matrix into the packed bytes.
   void place(const std::byte* packed) const;
   // File row, of a matrix or a vector, that holds output `row`: where the file interleaves the halves of a head, they are
@@ -47,7 +47,7 @@ class PackingPlan {
     std::size_t end() const { return begin + static_cast<std::size_t>(into->num_panels()) * into->panel_bytes; }
     std::span<const std::byte> file_bytes() const;
   };
-  void pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) const;
+  void pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels, std::byte* made) const;
   void pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels,
                    std::byte* scratch) const;
   template <class Body>

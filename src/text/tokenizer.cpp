@@ -7,6 +7,7 @@
 #include "text/bpe.h"
 #include "text/load.h"
 #include "text/spm.h"
+#include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace couplet {
@@ -169,10 +170,22 @@ std::string VocabularyTokenizer::bytes(TokenId id, bool special) const {
                                            : vocabulary_.bytes[static_cast<std::size_t>(id)]);
 }
 
+namespace {
+
+std::unique_ptr<Tokenizer> load_from_folder(const formats::CheckpointFile& file) {
+  const auto json = file.get_string("tokenizer.huggingface.json");
+  if (!json && file.format() == "safetensors")
+    throw Error(ErrorKind::not_found, "[tokenizer] tokenizer.json: expected it in the folder, there is none; "
+                                      "AutoTokenizer's save_pretrained() in transformers writes it");
+  if (!json) throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.model: expected a name, got no such key");
+  return load_tokenizer_json(*json, file.get_string("tokenizer.huggingface.config").value_or(""));
+}
+
+}  // namespace
+
 std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file) {
   const auto model = file.get_string("tokenizer.ggml.model");
-  if (!model)
-    throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.model: expected a name, got no such key");
+  if (!model) return load_from_folder(file);
   if (*model == "gpt2") return load_bpe(file);
   if (*model == "llama") return load_spm(file);
   throw Error(ErrorKind::unsupported, "[tokenizer] tokenizer.ggml.model: expected one of gpt2, llama, got " +
