@@ -93,15 +93,13 @@ void add_tokenizer_keys(FolderFiles& files, KeyValues& metadata) {
   };
   if (files.has("tokenizer_config.json")) {
     const JsonDocument config = files.json("tokenizer_config.json");
-    metadata.set(prefix + "config", files.text("tokenizer_config.json"));
+    if (const auto adds = config.root().get_bool("add_bos_token")) metadata.set(prefix + "add_bos_token", *adds);
     if (!has_templates) add_templates_of(config.root(), metadata);
     add_tokens_of(config.root());
     config_is_whole = config.root().has("added_tokens_decoder");
   }
-  if (files.has("special_tokens_map.json") && !config_is_whole) {
-    metadata.set(prefix + "special_tokens", files.text("special_tokens_map.json"));
+  if (files.has("special_tokens_map.json") && !config_is_whole)
     add_tokens_of(files.json("special_tokens_map.json").root());
-  }
 }
 
 }  // namespace couplet::formats

@@ -29,11 +29,10 @@ class FolderFiles {
   std::deque<MappedFile> files_;
 };
 
-// tokenizer.huggingface.json, .config and .special_tokens: texts of tokenizer.json, tokenizer_config.json and
-//   special_tokens_map.json
-// tokenizer.huggingface.bos_token, .eos_token, .unk_token, .pad_token: what a chat template calls so
+// tokenizer.huggingface.json: tokenizer.json's text, a view of `files`
+// tokenizer.huggingface.bos_token, .eos_token, .unk_token, .pad_token: their texts
+// tokenizer.huggingface.add_bos_token
 // tokenizer.chat_template, and tokenizer.chat_template.<name>
-// Views of texts are of `files`.
 void add_tokenizer_keys(FolderFiles& files, KeyValues& metadata);
 
 }  // namespace couplet::formats

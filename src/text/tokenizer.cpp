@@ -178,7 +178,13 @@ std::unique_ptr<Tokenizer> load_from_folder(const formats::CheckpointFile& file)
     throw Error(ErrorKind::not_found, "[tokenizer] tokenizer.json: expected it in the folder, there is none; "
                                       "AutoTokenizer's save_pretrained() in transformers writes it");
   if (!json) throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.model: expected a name, got no such key");
-  return load_tokenizer_json(*json, file.get_string("tokenizer.huggingface.config").value_or(""));
+  TokenizerNames names;
+  names.bos = file.get_string("tokenizer.huggingface.bos_token").value_or("");
+  names.eos = file.get_string("tokenizer.huggingface.eos_token").value_or("");
+  names.adds_bos = file.get_bool("tokenizer.huggingface.add_bos_token");
+  const auto end_ids = file.get_ints("tokenizer.huggingface.eos_token_ids").value_or(std::vector<std::int64_t>());
+  names.end_ids = end_ids;
+  return load_tokenizer_json(*json, names);
 }
 
 }  // namespace

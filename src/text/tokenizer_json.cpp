@@ -27,25 +27,9 @@ JsonView parse(simdjson::dom::parser& parser, std::string_view text, const char*
   return view;
 }
 
-// Configs write "no limit" as an integer of 31 digits, which the parser refuses: of a long one 18 digits stay.
-std::string with_short_integers(std::string_view text) {
-  std::string out;
-  bool in_string = false;
-  std::size_t digits = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char byte = text[i];
-    const bool escapes = in_string && byte == '\\' && i + 1 < text.size();
-    if (byte == '"') in_string = !in_string;
-    digits = !in_string && byte >= '0' && byte <= '9' ? digits + 1 : 0;
-    if (digits <= 18) out += byte;
-    if (escapes) out += text[++i];
-  }
-  return out;
-}
-
 class Reader {
  public:
-  Reader(JsonView file, std::optional<JsonView> config) : file_(std::move(file)), config_(std::move(config)) {}
+  Reader(JsonView file, const TokenizerNames& names) : file_(std::move(file)), names_(names) {}
 
   PipelineParts read() {
     parts_.normalizer = read_normalizer(file_.get("normalizer"));
@@ -184,29 +168,27 @@ class Reader {
     }
   }
 
-  // The config's name of a token: a string, or an object that has it as "content".
-  TokenId named(const char* key) const {
-    if (!config_) return -1;
-    auto value = config_->get(key);
-    if (value && value->is_object()) value = value->get("content");
-    if (!value || !value->is_string()) return -1;
-    return find(value->string());
-  }
-
   void read_ends() {
     Vocabulary& vocabulary = parts_.vocabulary;
     for (const std::string_view text : read_prefix(file_.get("post_processor")))
       parts_.prefix.push_back(id_of(file_, text));
-    vocabulary.bos = named("bos_token");
+    if (!names_.bos.empty()) vocabulary.bos = find(names_.bos);
     if (vocabulary.bos < 0 && !parts_.prefix.empty()) vocabulary.bos = parts_.prefix[0];
-    if (config_ && config_->get("add_bos_token")) {
-      const bool adds = config_->at("add_bos_token").boolean() && vocabulary.bos >= 0;
+    if (names_.adds_bos) {
+      const bool adds = *names_.adds_bos && vocabulary.bos >= 0;
       if (!adds) parts_.prefix.clear();
       if (adds && parts_.prefix.empty()) parts_.prefix = {vocabulary.bos};
     }
     vocabulary.adds_bos = !parts_.prefix.empty();
-    vocabulary.eos = named("eos_token");
-    vocabulary.end_ids = find_end_ids(vocabulary, {vocabulary.eos});
+    if (!names_.eos.empty()) vocabulary.eos = find(names_.eos);
+    std::vector<TokenId> ends = {vocabulary.eos};
+    for (const std::int64_t id : names_.end_ids) {
+      if (id < 0 || id > largest_)
+        throw Error(ErrorKind::format, "[tokenizer] \"eos_token_id\": expected ids below " + std::to_string(largest_ + 1) +
+                                           ", the tokens of tokenizer.json, got " + std::to_string(id));
+      ends.push_back(static_cast<TokenId>(id));
+    }
+    vocabulary.end_ids = find_end_ids(vocabulary, std::move(ends));
   }
 
   struct Entry {
@@ -215,7 +197,7 @@ class Reader {
     bool in_model;
   };
   JsonView file_;
-  std::optional<JsonView> config_;
+  const TokenizerNames& names_;
   PipelineParts parts_;
   std::vector<Entry> spelled_;
   TokenId largest_ = -1, unknown_ = -1;
@@ -223,13 +205,9 @@ class Reader {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, std::string_view config_json) {
-  simdjson::dom::parser file_parser, config_parser;
-  const JsonView file = parse(file_parser, tokenizer_json, "tokenizer.json");
-  std::optional<JsonView> config;
-  const std::string readable_config = with_short_integers(config_json);
-  if (!config_json.empty()) config = parse(config_parser, readable_config, "tokenizer_config.json");
-  return make_pipeline(Reader(file, config).read());
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, const TokenizerNames& names) {
+  simdjson::dom::parser parser;
+  return make_pipeline(Reader(parse(parser, tokenizer_json, "tokenizer.json"), names).read());
 }
 
 }  // namespace couplet::text
