@@ -96,6 +96,13 @@ void add_gemma2_keys(HfConfigReader& reader) {
 }
 
 void add_gemma3_keys(HfConfigReader& reader) {
+  // Its makers' files leave out what is usual.
+  constexpr std::pair<const char*, std::uint64_t> kUsual[] = {
+      {"attention.head_count", 8},     {"attention.head_count_kv", 4}, {"attention.key_length", 256},
+      {"attention.value_length", 256}, {"context_length", 131072},     {"attention.sliding_window", 4096}};
+  for (const auto& [key, value] : kUsual) reader.set_missing(key, value);
+  reader.set_missing("attention.layer_norm_rms_epsilon", 1e-6F);
+  reader.set_missing("attention.scale", 0.0625F);
   if (reader.json().get_bool("use_bidirectional_attention").value_or(false))
     reader.refuse_option("use_bidirectional_attention", "false", "true");
   add_gemma_scale(reader);
@@ -135,6 +142,7 @@ constexpr HfModelType kTypes[] = {
     {"gemma", "gemma", false, true, true, add_nothing},
     {"gemma2", "gemma2", true, true, true, add_gemma2_keys},
     {"gemma3_text", "gemma3", true, true, true, add_gemma3_keys},
+    {"gemma3", "gemma3", true, true, true, add_gemma3_keys, true},
     {"phi3", "phi3", false, false, false, add_common_window},
     {"olmo2", "olmo2", true, false, false, add_nothing},
     {"olmo3", "olmo2", true, false, false, add_olmo3_keys},
@@ -190,6 +198,11 @@ void HfConfigReader::set(const char* to, KeyValues::Value value) {
   config_.metadata.set(std::string(config_.type->family) + "." + to, std::move(value));
 }
 
+void HfConfigReader::set_missing(const char* to, KeyValues::Value value) {
+  const std::string key = std::string(config_.type->family) + "." + to;
+  if (!config_.metadata.has(key)) config_.metadata.set(key, std::move(value));
+}
+
 void HfConfigReader::take_uint(const char* from, const char* to) {
   if (const auto value = json_.get_uint(from)) set(to, *value);
 }
@@ -206,7 +219,8 @@ std::uint64_t HfConfigReader::required_uint(std::string_view key) const {
 }
 
 std::uint64_t HfConfigReader::head_dim() const {
-  return json_.get_uint("head_dim").value_or(required_uint("hidden_size") / required_uint("num_attention_heads"));
+  const auto known = config_.metadata.get_uint(std::string(config_.type->family) + ".attention.key_length");
+  return known ? *known : required_uint("hidden_size") / required_uint("num_attention_heads");
 }
 
 void HfConfigReader::refuse_option(std::string_view key, const std::string& built, const std::string& got) const {
@@ -214,9 +228,12 @@ void HfConfigReader::refuse_option(std::string_view key, const std::string& buil
               json_.where() + " " + in_quotes(key) + ": expected " + built + ", file says " + got + ", which is not built in");
 }
 
-HfConfig read_hf_config(const JsonObject& json) {
+HfConfig read_hf_config(const JsonObject& whole) {
   HfConfig config;
-  config.type = &find_type(json);
+  config.type = &find_type(whole);
+  const auto part = config.type->has_vision ? whole.get_object("text_config") : std::nullopt;
+  if (config.type->has_vision && !part) whole.refuse("text_config", "the text model's config", "nothing");
+  const JsonObject& json = part ? *part : whole;
   config.tied = json.get_bool("tie_word_embeddings").value_or(config.type->tied);
   config.metadata.set("general.architecture", std::string(config.type->family));
   HfConfigReader reader(json, config);

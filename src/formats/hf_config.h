@@ -21,6 +21,8 @@ struct HfModelType {
   bool norms_plus_one;      // the file holds w, the model multiplies by 1 + w
   bool tied;                // the head is the embedding table where config.json doesn't say
   void (*add_keys)(HfConfigReader& reader);  // those that not every family has
+  // The model is the text part of one that sees images too: its config is under "text_config". Images are not read.
+  bool has_vision = false;
 };
 
 // quantization_config of F8 weights.

@@ -100,6 +100,26 @@ TEST_F(HfFolderTest, GemmasNormsAreOnePlus) {
   EXPECT_NE(refusal().find("expected full attention in every second layer, file says every 3"), std::string::npos);
 }
 
+// In the names of transformers 4 and 5, with the keys that its makers' files leave out.
+TEST_F(HfFolderTest, OfAModelThatSeesImagesTheTextPartIsRead) {
+  for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
+    write_model(R"({"model_type":"gemma3","eos_token_id":[1,106],"text_config":{"hidden_size":4,"num_hidden_layers":1,"intermediate_size":6}})",
+                SafetensorsBuilder()
+                    .add_floats(prefix + "embed_tokens.weight", {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7})
+                    .add_floats(prefix + "norm.weight", {4}, {0, 1, 2, 3})
+                    .add("vision_tower.vision_model.head.weight", "F32", {4}, 16)
+                    .add("model.multi_modal_projector.mm_soft_emb_norm.weight", "F32", {4}, 16));
+    const auto file = CheckpointFile::open(folder_);
+    EXPECT_EQ(values(*file, "output_norm.weight"), (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(file->tensors().size(), 2u);
+    EXPECT_EQ(file->get_uint("gemma3.attention.head_count"), 8u);
+    EXPECT_EQ(file->get_float("gemma3.attention.scale"), 0.0625);
+    EXPECT_EQ(file->get_ints("tokenizer.huggingface.eos_token_ids"), (std::vector<std::int64_t>{1, 106}));
+  }
+  write("config.json", R"({"model_type":"gemma3"})");
+  EXPECT_EQ(refusal(), "[folder] config.json \"text_config\": expected the text model's config, file says nothing");
+}
+
 TEST_F(HfFolderTest, ExpertsBecomeOneTensor) {
   const auto experts = [](int last) {
     SafetensorsBuilder weights = embedding();

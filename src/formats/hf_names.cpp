@@ -76,6 +76,18 @@ std::optional<int> skip_number(std::string_view& text) {
 
 }  // namespace
 
+std::optional<std::string> text_part(std::string_view name) {
+  constexpr std::string_view kOfImages[] = {"vision_tower.", "multi_modal_projector."};
+  constexpr std::string_view kOuter = "language_model.", kInner = "model.language_model.";
+  std::string_view outer = name;
+  skip(outer, "model.");
+  for (const std::string_view prefix : kOfImages)
+    if (outer.starts_with(prefix)) return std::nullopt;
+  if (skip(name, kInner)) return "model." + std::string(name);
+  skip(name, kOuter);
+  return std::string(name);
+}
+
 std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_view name) {
   if (const auto outside = translate(kOutside, name)) return {{std::string(*outside)}};
   if (!skip(name, "model.layers.")) return {};

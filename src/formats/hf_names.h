@@ -23,6 +23,8 @@ struct HfTensorName {
   std::optional<Columns> columns = {};
 };
 
+// Of a model that sees images too: the name that the tensor has in a text model alone; nullopt: it is for images.
+std::optional<std::string> text_part(std::string_view name);
 // Of which tensors of GGUF's this is a part or the whole; none: no tensor of such a model is called so.
 std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_view name);
 // One that a checkpoint may hold and nobody needs: it is computed from the config, or is for activations of 8 bits.

@@ -57,9 +57,9 @@ std::vector<float> longrope_factors(const JsonObject& rope, std::string_view key
 
 void add_longrope_magnitude(HfConfigReader& reader, const JsonObject& rope, std::optional<std::uint64_t> original) {
   auto magnitude = rope.get_float("attention_factor");
-  const double context = static_cast<double>(reader.required_uint("max_position_embeddings"));
-  if (!magnitude && original && *original > 1) {
-    const double stretch = context / static_cast<double>(*original);
+  const auto context = reader.json().get_uint("max_position_embeddings");
+  if (!magnitude && context && original && *original > 1) {
+    const double stretch = static_cast<double>(*context) / static_cast<double>(*original);
     magnitude = stretch > 1 ? std::sqrt(1 + exact_log(stretch) / exact_log(static_cast<double>(*original))) : 1.0;
   }
   if (magnitude) reader.set("rope.scaling.attn_factor", static_cast<float>(*magnitude));

@@ -35,8 +35,9 @@ std::uint64_t blocks(std::uint64_t values, std::uint64_t of_block) { return valu
 HfTensors::HfTensors(const HfConfig& config, std::span<const SafeTensor> found) : config_(&config) {
   find_scales(found);
   for (const SafeTensor& from : found) {
-    if (is_ballast(from.name) || scaled_weight(from.name) || (config.tied && from.name == "lm_head.weight")) continue;
-    const auto names = translate_name(*config.type, from.name);
+    const auto text_name = config.type->has_vision ? text_part(from.name) : from.name;
+    if (!text_name || is_ballast(from.name) || scaled_weight(from.name) || (config.tied && *text_name == "lm_head.weight")) continue;
+    const auto names = translate_name(*config.type, *text_name);
     if (names.empty())
       fail(ErrorKind::unsupported, from.name,
            "expected a name of model_type " + in_quotes(config.type->name) + ", none of its tensors has this one");

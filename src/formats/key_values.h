@@ -19,6 +19,8 @@ class KeyValues {
 
   void set(std::string key, Value value) { values_.insert_or_assign(std::move(key), std::move(value)); }
 
+  bool has(std::string_view key) const { return values_.contains(key); }
+
   // As CheckpointFile's.
   std::optional<std::uint64_t> get_uint(std::string_view key) const { return get<std::uint64_t>(key, "an integer"); }
   std::optional<double> get_float(std::string_view key) const { return get<float>(key, "a float"); }
