@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Makes a tiny random model of each family with Hugging Face transformers, in odd sizes, and its float32 logits.
 
-    make_tiny_models.py [NAME ...]                 # tests/data/families/NAME.{head,logits}, all where none is named
+    make_tiny_models.py [NAME ...]                 # tests/data/families/NAME.{head,logits} and tests/data/folders/NAME.json,
+                                                   # all where none is named
     make_tiny_models.py --gguf DIR --folder DIR    # besides: whole GGUF files; folders as save_pretrained writes them
 
-Needs torch, transformers and gguf (PyPI). A weight is a function of its tensor's name in the GGUF file and its place
+Needs torch, transformers, safetensors and gguf (PyPI). A weight is a function of its tensor's name in the GGUF file and its place
 (`generate`), so the test makes the weights itself and what is committed is small: NAME.head is the GGUF file up to the
 end of its rope tensors (without the other tensors' data), NAME.logits a GGUF file of the prompt and its logits. Tensors
-and keys are named as llama.cpp's converter names them, and turned as it turns them.
+and keys are named as llama.cpp's converter names them, and turned as it turns them. folders/NAME.json is the folder that
+save_pretrained writes: its config.json, and how each tensor is made of the GGUF file's (`recipe`).
 """
 
 import argparse
+import json
 import pathlib
 import re
 
 import gguf
 import numpy
+import safetensors
 import torch
 import transformers
 
@@ -123,9 +127,11 @@ class Weights:
     def rope_tensors(self, config):
         parameters = config.rope_parameters
         if parameters.get("rope_type") == "llama3":
-            scaled, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
-            plain = 1.0 / parameters["rope_theta"] ** (numpy.arange(0, HEAD_DIM, 2) / HEAD_DIM)
-            self.tensors["rope_freqs.weight"] = (plain / scaled.double().numpy()).astype(numpy.float32)
+            frequencies = parameters["rope_theta"] ** (-numpy.arange(0, HEAD_DIM, 2) / HEAD_DIM)
+            turns = parameters["original_max_position_embeddings"] * frequencies / (2 * numpy.pi)
+            low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
+            kept = numpy.clip((turns - low) / (high - low), 0, 1)
+            self.tensors["rope_freqs.weight"] = (1 / ((1 - kept) / parameters["factor"] + kept)).astype(numpy.float32)
         for length in ("long", "short"):
             if f"{length}_factor" in parameters:
                 factors = numpy.array(parameters[f"{length}_factor"], dtype=numpy.float32)
@@ -245,6 +251,58 @@ def write_gguf(path, name, config, tensors):
     writer.close()
 
 
+def recipe(array, candidates):
+    """How a tensor of transformers' file is made of the GGUF file's, by trying: its values are random enough to tell."""
+    def same(made, **how):
+        return how if made.shape == array.shape and numpy.array_equal(made, array) else None
+
+    for name, source in candidates.items():
+        found = same(source, of=[name]) or same(source - 1, of=[name], plus=-1)
+        for heads in (HEADS, KV_HEADS):
+            if not found and source.shape == array.shape and len(source) % (2 * heads) == 0:
+                found = same(halves(source, heads), of=[name], heads=heads)
+        if not found and source.ndim == array.ndim + 1:
+            slices = (same(part, of=[name], expert=i) for i, part in enumerate(source))
+            found = next((how for how in slices if how), None)
+        if not found and source.ndim == 3:
+            found = same(source.swapaxes(1, 2), of=[name], turned=True)
+        if not found and "ffn_gate_exps" in name:
+            names = [name, name.replace("gate", "up")]
+            both = [candidates[n] for n in names]
+            found = same(numpy.stack(both, 2).reshape(len(source), -1), of=names) if source.ndim == 2 else same(
+                numpy.stack([part.swapaxes(1, 2) for part in both], 3).reshape(len(source), source.shape[2], -1),
+                of=names, turned=True)
+        if found:
+            return found
+    return None
+
+
+def write_folder(path, folder, tensors):
+    """The folder's recipe: a line a tensor, those of layers and experts once, with {layer} and {expert} for their number."""
+    recipes, numbers = {}, {"layer": 1, "expert": 1}
+    with safetensors.safe_open(folder / "model.safetensors", "np") as saved:
+        for key in saved.keys():
+            array = saved.get_tensor(key)
+            layer = re.search(r"layers\.(\d+)\.", key)
+            prefix = f"blk.{layer[1]}." if layer else ""
+            how = recipe(array, {n: t for n, t in tensors.items() if n.startswith(prefix or ("token", "output"))})
+            assert how, f"{key}: made of no tensor of the GGUF file"
+            if layer:
+                key = key.replace(layer[0], "layers.{layer}.")
+                how["of"] = [name.replace(prefix, "blk.{layer}.") for name in how["of"]]
+                numbers["layer"] = max(numbers["layer"], int(layer[1]) + 1)
+            expert = how.pop("expert", None)
+            if expert is not None:
+                assert f"experts.{expert}." in key, key
+                key = key.replace(f"experts.{expert}.", "experts.{expert}.")
+                numbers["expert"] = max(numbers["expert"], expert + 1)
+            entry = {"shape": list(array.shape), **how}
+            assert recipes.setdefault(key, entry) == entry, key
+    config = json.loads((folder / "config.json").read_text())
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(how)}" for key, how in recipes.items())
+    path.write_text(f'{{"config": {json.dumps(config)},\n"numbers": {json.dumps(numbers)},\n"tensors": {{\n{lines}}}}}\n')
+
+
 def make(name, out, gguf_folder, folder):
     model, tensors = make_model(name)
     prompt = numpy.random.default_rng(7).integers(0, VOCAB, POSITIONS[-1] + 1)
@@ -266,8 +324,9 @@ def make(name, out, gguf_folder, folder):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    if folder:
-        model.save_pretrained(folder / name)
+    model.save_pretrained(folder / name)
+    (out.parent / "folders").mkdir(exist_ok=True)
+    write_folder(out.parent / "folders" / f"{name}.json", folder / name, tensors)
     print(f"{name}: logits from {logits.min():.2f} to {logits.max():.2f}")
 
 
@@ -285,7 +344,7 @@ def main():
         for path in (options.out, where):
             path.mkdir(parents=True, exist_ok=True)
         for name in options.names or MODELS:
-            make(name, options.out, where, options.folder)
+            make(name, options.out, where, options.folder or pathlib.Path(scratch))
 
 
 if __name__ == "__main__":

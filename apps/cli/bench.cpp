@@ -241,7 +241,7 @@ void answer_requests(Bench& bench, const BenchOptions& options, const EngineInfo
 int bench_command(Arguments arguments) {
   BenchOptions options;
   if (!read_options(arguments, options)) return 0;
-  const auto checkpoint = open_checkpoint(options.common);
+  const auto checkpoint = open_model(options.common);
   const auto engine = load_engine(checkpoint, engine_options(options, *checkpoint));
   const EngineInfo& info = engine->info();
   const MachinePeaks peaks = measure(info);

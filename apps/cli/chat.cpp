@@ -161,7 +161,7 @@ bool take_line(Conversation& conversation, const std::string& line) {
 int chat_command(Arguments arguments) {
   ChatOptions options;
   if (!read_options(arguments, options)) return 0;
-  const auto checkpoint = open_checkpoint(options.common);
+  const auto checkpoint = open_model(options.common);
   if (checkpoint->chat_template() == nullptr)
     throw Error(ErrorKind::template_failed,
                 "[chat] this model has no chat template, so it knows no turns: couplet run completes raw "

@@ -123,7 +123,7 @@ Json to_json(const Engine& engine, const Explanation& e) {
 int explain_command(Arguments arguments) {
   ExplainOptions options;
   if (!read_options(arguments, options)) return 0;
-  const auto checkpoint = open_checkpoint(options.common);
+  const auto checkpoint = open_model(options.common);
   const PromptForm form = prompt_form(*checkpoint, options.raw);
   const std::string text = prompt_text(options.prompt);
   Explanation explanation;

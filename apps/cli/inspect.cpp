@@ -40,9 +40,28 @@ std::uint64_t cache_bytes_of(const Checkpoint& checkpoint, const CommonOptions& 
          static_cast<std::uint64_t>(context);
 }
 
+Json describe(const Tokenizer& tokenizer) {
+  Json ends = Json::array();
+  for (const TokenId id : tokenizer.end_ids()) ends.push_back(describe_token(tokenizer, id));
+  return {{"family", tokenizer.family()},
+          {"pre_tokenizer", tokenizer.pre_tokenizer()},
+          {"adds_bos", tokenizer.adds_bos()},
+          {"bos", describe_token(tokenizer, tokenizer.bos_id())},
+          {"eos", describe_token(tokenizer, tokenizer.eos_id())},
+          {"unknown", describe_token(tokenizer, tokenizer.unknown_id())},
+          {"ends", ends}};
+}
+
 Json to_json(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
   const CheckpointSummary& s = checkpoint.summary();
-  const Tokenizer& tokenizer = checkpoint.tokenizer();
+  const ChatTemplate* chat_template = checkpoint.chat_template();
+  const Json template_source = chat_template == nullptr ? Json(nullptr) : Json(chat_template->source());
+  if (!s.lacks_weights.empty())
+    return {{"name", s.name},
+            {"format", s.file_format},
+            {"lacks_weights", s.lacks_weights},
+            {"tokenizer", describe(checkpoint.tokenizer())},
+            {"chat_template", template_source}};
   const std::uint64_t cache_bytes = cache_bytes_of(checkpoint, common, context);
   Json json = {{"name", s.name},
                {"family", s.family},
@@ -60,17 +79,8 @@ Json to_json(const Checkpoint& checkpoint, const CommonOptions& common, int cont
                {"sliding_window", s.sliding_window}};
   for (const TensorTypeSummary& type : s.tensor_types)
     json["tensors"].push_back({{"type", type.type}, {"count", type.count}, {"bytes", type.bytes}});
-  Json ends = Json::array();
-  for (const TokenId id : tokenizer.end_ids()) ends.push_back(describe_token(tokenizer, id));
-  json["tokenizer"] = {{"family", tokenizer.family()},
-                       {"pre_tokenizer", tokenizer.pre_tokenizer()},
-                       {"adds_bos", tokenizer.adds_bos()},
-                       {"bos", describe_token(tokenizer, tokenizer.bos_id())},
-                       {"eos", describe_token(tokenizer, tokenizer.eos_id())},
-                       {"unknown", describe_token(tokenizer, tokenizer.unknown_id())},
-                       {"ends", ends}};
-  const ChatTemplate* chat_template = checkpoint.chat_template();
-  json["chat_template"] = chat_template == nullptr ? Json(nullptr) : Json(chat_template->source());
+  json["tokenizer"] = describe(checkpoint.tokenizer());
+  json["chat_template"] = template_source;
   json["sampling"] = describe(s.sampling);
   json["memory"] = {{"context", context},
                     {"weights_bytes", s.weights_bytes},
@@ -110,10 +120,15 @@ std::string describe(const PackedCopy& copy) {
                      copy.state == PackedCopyState::present ? "kept" : "written at the next start", visible(copy.path));
 }
 
-void show(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
-  const CheckpointSummary& s = checkpoint.summary();
-  row("name", visible(s.name));
-  row("file", fmt::format("{}, {}", visible(s.file_format), amount(s.file_bytes)));
+void show_text_side(const Checkpoint& checkpoint) {
+  row("tokenizer", describe_tokenizer(checkpoint.tokenizer()));
+  const ChatTemplate* chat_template = checkpoint.chat_template();
+  row("template", chat_template == nullptr
+                      ? "none: completes raw text"
+                      : fmt::format("{} characters of Jinja", chat_template->source().size()));
+}
+
+void show_weights(const CheckpointSummary& s) {
   row("family",
       fmt::format("{}, {:.1f} M parameters", visible(s.family), static_cast<double>(s.num_parameters) / 1e6));
   row("layers", fmt::format("{} of hidden_size {}, intermediate_size {}", s.num_layers, s.hidden_size,
@@ -127,11 +142,20 @@ void show(const Checkpoint& checkpoint, const CommonOptions& common, int context
     tensors +=
         fmt::format("{}{} x {} ({})", tensors.empty() ? "" : ", ", type.count, type.type, amount(type.bytes));
   row("tensors", tensors);
-  row("tokenizer", describe_tokenizer(checkpoint.tokenizer()));
-  const ChatTemplate* chat_template = checkpoint.chat_template();
-  row("template", chat_template == nullptr
-                      ? "none: completes raw text"
-                      : fmt::format("{} characters of Jinja", chat_template->source().size()));
+}
+
+void show(const Checkpoint& checkpoint, const CommonOptions& common, int context) {
+  const CheckpointSummary& s = checkpoint.summary();
+  row("name", visible(s.name));
+  if (!s.lacks_weights.empty()) {
+    row("file", visible(s.file_format));
+    show_text_side(checkpoint);
+    row("weights", "none: " + visible(s.lacks_weights));
+    return;
+  }
+  row("file", fmt::format("{}, {}", visible(s.file_format), amount(s.file_bytes)));
+  show_weights(s);
+  show_text_side(checkpoint);
   std::string sampling;
   const Json defaults = describe(s.sampling);
   for (const auto& [key, value] : defaults.items())

@@ -51,7 +51,8 @@ std::string usage() {
   for (const Command& command : kCommands)
     text += fmt::format("  {:<9} {:<15} {}\n", command.name, command.arguments, command.about);
   return text +
-         "\nMODEL is a GGUF file, a catalogue name (smollm2, gemma3) or what was pulled (hf.co/OWNER/NAME).\n"
+         "\nMODEL is a GGUF file, a Hugging Face folder, a catalogue name (smollm2, gemma3) or what was pulled\n"
+         "(hf.co/OWNER/NAME).\n"
          "couplet COMMAND --help lists the options; couplet --version prints the version.\n";
 }
 

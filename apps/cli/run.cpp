@@ -88,7 +88,7 @@ int run_command(Arguments arguments) {
   RunOptions options;
   if (!read_options(arguments, options)) return 0;
   check_combination(options);
-  const auto checkpoint = open_checkpoint(options.common);
+  const auto checkpoint = open_model(options.common);
   const Tokenizer& tokenizer = checkpoint->tokenizer();
   const PromptForm form = prompt_form(*checkpoint, options.raw);
   Request request;

@@ -214,7 +214,7 @@ int score_command(Arguments arguments) {
   EngineOptions engine_options = options.common.engine;
   if (options.chunk > 0) engine_options.chunk_rows = options.chunk;
   engine_options.max_sequences = options.parallel;
-  const auto engine = load_engine(open_checkpoint(options.common), engine_options);
+  const auto engine = load_engine(open_model(options.common), engine_options);
   Scorer scorer(*engine, options);
   scorer.run(reader);
   if (!options.common.json) scorer.show_perplexity();

@@ -29,6 +29,12 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options) 
   return Checkpoint::open(resolve_model(options.model), options.open);
 }
 
+std::shared_ptr<const Checkpoint> open_model(const CommonOptions& options) {
+  auto checkpoint = open_checkpoint(options);
+  if (const std::string& lack = checkpoint->summary().lacks_weights; !lack.empty()) throw Error(ErrorKind::not_found, lack);
+  return checkpoint;
+}
+
 std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint,
                                     const EngineOptions& options) {
   EngineOptions with_folder = options;

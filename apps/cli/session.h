@@ -14,6 +14,8 @@ namespace couplet::cli {
 
 // Headers alone; no weights are read.
 std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options);
+// The same, of a model that can be run: a tokenizer alone is refused.
+std::shared_ptr<const Checkpoint> open_model(const CommonOptions& options);
 std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint,
                                     const EngineOptions& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A model file opened: its headers are read and checked, its weights are mapped and not yet touched. Gives the
+// A model opened, a file or a folder: its headers are read and checked, its weights are mapped and not yet touched. Gives the
 // tokenizer and the chat template, says what the file holds, and is what an Engine is loaded from.
 
 #include <cstdint>
@@ -30,7 +30,10 @@ struct SamplingDefaults {
 };
 
 struct CheckpointSummary {
-  std::string file_format;  // "GGUF v3"
+  std::string file_format;  // "GGUF v3", "safetensors", "tokenizer files"
+  // Empty where there is a model. Else there is a tokenizer alone: why nothing can be run, and what to do; of what follows
+  // the name alone is known.
+  std::string lacks_weights;
   std::string family;       // "llama"
   std::string name;
   std::uint64_t file_bytes = 0;
@@ -51,11 +54,13 @@ struct OpenOptions {
 
 class Checkpoint {
  public:
-  // A GGUF file (of a split one, any part). Throws Error that names the key or tensor.
+  // A GGUF file (of a split one, any part), or a Hugging Face folder, which may hold a tokenizer alone. Throws Error that
+  // names the key or tensor.
   static std::shared_ptr<const Checkpoint> open(const std::filesystem::path& path, const OpenOptions& options = {});
   virtual ~Checkpoint() = default;
 
   virtual const CheckpointSummary& summary() const = 0;
+  // These two, and Engine::load(), throw Error{not_found} where the summary lacks weights.
   virtual std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const = 0;
   // What an engine with this EngineOptions::packed_folder would find: none, absent or present.
   virtual PackedCopy packed_copy(const std::string& packed_folder) const = 0;

@@ -22,7 +22,7 @@ std::vector<TensorTypeSummary> summarize_tensors(const formats::CheckpointFile& 
     TensorTypeSummary& entry = by_type[static_cast<std::size_t>(tensor.type)];
     entry.type = formats::info(tensor.type).name;
     entry.count += 1;
-    entry.bytes += tensor.bytes.size();
+    entry.bytes += tensor.size_bytes();
   }
   std::vector<TensorTypeSummary> present;
   for (const TensorTypeSummary& entry : by_type)
@@ -44,15 +44,12 @@ SamplingDefaults read_sampling_defaults(const formats::CheckpointFile& file, int
   if (const auto top_k = file.get_uint("general.sampling.top_k"))
     defaults.top_k = static_cast<int>(std::min<std::uint64_t>(*top_k, std::numeric_limits<int>::max()));
   if (const std::string refusal = check(checked, {}, vocab_size); !refusal.empty())
-    throw Error(ErrorKind::format, "[gguf] general.sampling: " + refusal);
+    throw Error(ErrorKind::format, "[config] general.sampling: " + refusal);
   return defaults;
 }
 
-CheckpointSummary summarize(const formats::CheckpointFile& file, const model::ModelConfig& config) {
-  CheckpointSummary s;
-  s.file_format = file.format();
+void summarize(const formats::CheckpointFile& file, const model::ModelConfig& config, CheckpointSummary& s) {
   s.family = config.family->name;
-  s.name = config.name;
   s.file_bytes = file.file_bytes();
   for (const formats::Tensor& tensor : file.tensors()) {
     s.num_parameters += tensor.row_length() * tensor.num_rows();
@@ -69,29 +66,37 @@ CheckpointSummary summarize(const formats::CheckpointFile& file, const model::Mo
   for (const model::LayerConfig& layer : config.layers) s.sliding_window = std::max(s.sliding_window, layer.window);
   s.tensor_types = summarize_tensors(file);
   s.sampling = read_sampling_defaults(file, s.vocab_size);
-  return s;
 }
 
 }  // namespace
 
 OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file, const OpenOptions& options)
-    : file_(std::move(file)),
-      config_(model::read_config(*file_)),
-      tokenizer_(text::load_tokenizer(*file_, options.pre_tokenizer)) {
-  if (tokenizer_->vocab_size() > config_.vocab_size)
-    throw Error(ErrorKind::format, "[tokenizer] expected at most " + std::to_string(config_.vocab_size) +
+    : file_(std::move(file)) {
+  summary_.file_format = file_->format();
+  summary_.name = file_->get_string("general.name").value_or("");
+  summary_.lacks_weights = file_->lacks_weights();
+  if (summary_.lacks_weights.empty()) config_ = model::read_config(*file_);
+  tokenizer_ = text::load_tokenizer(*file_, options.pre_tokenizer);
+  chat_template_ = text::load_chat_template(*file_, *tokenizer_);
+  if (!config_) return;
+  if (tokenizer_->vocab_size() > config_->vocab_size)
+    throw Error(ErrorKind::format, "[tokenizer] expected at most " + std::to_string(config_->vocab_size) +
                                        " tokens, one an embedding row, file says " +
                                        std::to_string(tokenizer_->vocab_size()));
-  chat_template_ = text::load_chat_template(*file_, *tokenizer_);
-  summary_ = summarize(*file_, config_);
+  summarize(*file_, *config_, summary_);
+}
+
+const model::ModelConfig& OpenCheckpoint::config() const {
+  if (!config_) throw Error(ErrorKind::not_found, summary_.lacks_weights);
+  return *config_;
 }
 
 std::uint64_t OpenCheckpoint::cache_bytes_per_position(CacheFormat format, Precision precision) const {
-  return model::cache_shape(config_, page_format(format, precision)).page_bytes() / kernels::kPagePositions;
+  return model::cache_shape(config(), page_format(format, precision)).page_bytes() / kernels::kPagePositions;
 }
 
 PackedCopy OpenCheckpoint::packed_copy(const std::string& packed_folder) const {
-  return model::find_packed_copy(*file_, config_, {.folder = packed_folder});
+  return model::find_packed_copy(*file_, config(), {.folder = packed_folder});
 }
 
 }  // namespace engine

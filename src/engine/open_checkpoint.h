@@ -3,6 +3,7 @@
 // meet for the first time.
 
 #include <memory>
+#include <optional>
 
 #include "couplet/checkpoint.h"
 #include "formats/checkpoint_file.h"
@@ -27,11 +28,12 @@ class OpenCheckpoint : public Checkpoint {
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return chat_template_.get(); }
   const formats::CheckpointFile& file() const { return *file_; }
-  const model::ModelConfig& config() const { return config_; }
+  // Throws Error{not_found} where the checkpoint is a tokenizer alone.
+  const model::ModelConfig& config() const;
 
  private:
   std::unique_ptr<formats::CheckpointFile> file_;
-  model::ModelConfig config_;
+  std::optional<model::ModelConfig> config_;  // nothing: a tokenizer alone
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> chat_template_;
   CheckpointSummary summary_;

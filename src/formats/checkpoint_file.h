@@ -23,16 +23,33 @@ namespace couplet::formats {
 // rope turns against each other ("halves"); GGUF's llama files interleave them row by row ("pairs").
 enum class RopeOrder : std::uint8_t { halves, pairs };
 
+// Rows of a tensor that the file holds in another form than it is handed out in. Any thread may ask.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // Writes row `row` of the tensor in the tensor's type.
+  virtual void make_row(std::uint64_t row, std::byte* out) const = 0;
+};
+
 struct Tensor {
   std::string_view name;
   TensorType type;
   std::array<std::uint64_t, 4> dims;  // dims[0] is the length of a row; unused ones are 1
   int num_dims;
-  std::span<const std::byte> bytes;  // exactly what type and dims need
+  std::span<const std::byte> bytes;  // exactly what type and dims need; none where rows are made
   RopeOrder rope_order = RopeOrder::halves;
+  const RowSource* made = nullptr;  // makes the rows; it lives as long as the file
 
   std::uint64_t row_length() const { return dims[0]; }
   std::uint64_t num_rows() const { return dims[1] * dims[2] * dims[3]; }
+  std::uint64_t row_bytes() const { return row_length() / info(type).block_values * info(type).block_bytes; }
+  std::uint64_t size_bytes() const { return row_bytes() * num_rows(); }
+  // Where row `row` lies: in the file, or in `buffer`, of row_bytes(), where it is made.
+  const std::byte* row(std::uint64_t row, std::byte* buffer) const {
+    if (made == nullptr) return bytes.data() + row * row_bytes();
+    made->make_row(row, buffer);
+    return buffer;
+  }
 };
 
 // One file of a checkpoint; a split one has several.
@@ -44,8 +61,8 @@ struct FilePart {
 
 class CheckpointFile {
  public:
-  // Opens a GGUF file v2 or v3 (of a split one, all parts beside it) or a Hugging Face folder. Throws couplet::Error,
-  // "[gguf] ...", "[safetensors] ...", "[folder] ..." or "[file] ...".
+  // Opens a GGUF file v2 or v3 (of a split one, all parts beside it) or a Hugging Face folder, which may hold a tokenizer
+  // alone. Throws couplet::Error, "[gguf] ...", "[safetensors] ...", "[folder] ..." or "[file] ...".
   static std::unique_ptr<CheckpointFile> open(const std::filesystem::path& path);
   // A GGUF file from memory that outlives the object (tests, fuzzers); a split file is refused.
   static std::unique_ptr<CheckpointFile> parse(std::span<const std::byte> bytes);
@@ -65,7 +82,10 @@ class CheckpointFile {
   virtual std::span<const Tensor> tensors() const = 0;
   virtual const Tensor* find(std::string_view name) const = 0;  // null: not there
 
-  virtual std::string_view format() const = 0;  // "GGUF v3", "safetensors"
+  // Where there is a tokenizer alone: why there is nothing to run, and what to do, "[folder] ...". Else empty.
+  virtual std::string lacks_weights() const { return {}; }
+
+  virtual std::string_view format() const = 0;  // "GGUF v3", "safetensors", "tokenizer files"
   virtual std::uint64_t file_bytes() const = 0;
   virtual std::span<const FilePart> parts() const = 0;  // none where the caller owns the bytes
   // Asks the system to read tensor bytes ahead / to drop the resident pages of those that were copied.

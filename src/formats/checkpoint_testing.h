@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "couplet/error.h"
 #include "formats/checkpoint_file.h"
@@ -46,8 +47,9 @@ inline std::uint64_t touch_everything(const CheckpointFile& file) {
   for (const Tensor& tensor : file.tensors()) {
     add_text(tensor.name);
     sum += tensor.row_length() * tensor.num_rows();
-    sum += std::to_integer<std::uint64_t>(tensor.bytes.front()) +
-           std::to_integer<std::uint64_t>(tensor.bytes.back());
+    std::vector<std::byte> made(tensor.made != nullptr ? tensor.row_bytes() : 0);
+    sum += std::to_integer<std::uint64_t>(*tensor.row(0, made.data()));
+    sum += std::to_integer<std::uint64_t>(tensor.row(tensor.num_rows() - 1, made.data())[tensor.row_bytes() - 1]);
     sum += file.find(tensor.name) == &tensor;
     file.read_ahead(tensor.bytes);
     file.drop(tensor.bytes);

@@ -96,6 +96,13 @@ void add_gemma2_keys(HfConfigReader& reader) {
 }
 
 void add_gemma3_keys(HfConfigReader& reader) {
+  // Its makers' files leave out what is usual.
+  constexpr std::pair<const char*, std::uint64_t> kUsual[] = {
+      {"attention.head_count", 8},     {"attention.head_count_kv", 4}, {"attention.key_length", 256},
+      {"attention.value_length", 256}, {"context_length", 131072},     {"attention.sliding_window", 4096}};
+  for (const auto& [key, value] : kUsual) reader.set_missing(key, value);
+  reader.set_missing("attention.layer_norm_rms_epsilon", 1e-6F);
+  reader.set_missing("attention.scale", 0.0625F);
   if (reader.json().get_bool("use_bidirectional_attention").value_or(false))
     reader.refuse_option("use_bidirectional_attention", "false", "true");
   add_gemma_scale(reader);
@@ -110,6 +117,20 @@ void add_granite_keys(HfConfigReader& reader) {
   reader.take_float("logits_scaling", "logit_scale");
 }
 
+void add_olmo3_keys(HfConfigReader& reader) {
+  const std::uint64_t period = add_periodic_window(reader, 4);
+  if (period != 4) reader.refuse_option("layer_types", "full attention in every fourth layer", "every " + std::to_string(period));
+}
+
+void add_gpt_oss_keys(HfConfigReader& reader) {
+  const std::uint64_t period = add_periodic_window(reader, 2);
+  if (period != 2) reader.refuse_option("layer_types", "full attention in every second layer", "every " + std::to_string(period));
+  if (reader.json().get_float("swiglu_limit").value_or(7.0) != 7.0) reader.refuse_option("swiglu_limit", "7", "another");
+  reader.take_uint("num_local_experts", "expert_count");
+  reader.take_uint("num_experts_per_tok", "expert_used_count");
+  reader.take_uint("intermediate_size", "expert_feed_forward_length");
+}
+
 constexpr HfModelType kTypes[] = {
     // model_type, family, norms around, norms plus one, tied
     {"llama", "llama", false, false, false, add_nothing},
@@ -121,9 +142,12 @@ constexpr HfModelType kTypes[] = {
     {"gemma", "gemma", false, true, true, add_nothing},
     {"gemma2", "gemma2", true, true, true, add_gemma2_keys},
     {"gemma3_text", "gemma3", true, true, true, add_gemma3_keys},
+    {"gemma3", "gemma3", true, true, true, add_gemma3_keys, true},
     {"phi3", "phi3", false, false, false, add_common_window},
     {"olmo2", "olmo2", true, false, false, add_nothing},
+    {"olmo3", "olmo2", true, false, false, add_olmo3_keys},
     {"granite", "granite", false, false, false, add_granite_keys},
+    {"gpt_oss", "gpt-oss", true, false, false, add_gpt_oss_keys},
 };
 
 const HfModelType& find_type(const JsonObject& config) {
@@ -138,15 +162,45 @@ const HfModelType& find_type(const JsonObject& config) {
               config.where() + " \"model_type\": " + in_quotes(*name) + " is not built in; of folders this engine reads: " + known);
 }
 
-void refuse_quantized(const HfConfigReader& reader) {
-  if (const auto quantized = reader.json().get_object("quantization_config"))
-    reader.refuse_option("quantization_config", "none", in_quotes(quantized->get_string("quant_method").value_or("one")));
+// What a compressed-tensors or modelopt file calls plain F8 weights; "" where all of the method is.
+bool is_f8_format(const JsonObject& quantized, std::string_view method) {
+  if (method == "compressed-tensors") {
+    const auto format = quantized.get_string("format").value_or("");
+    return format == "float-quantized" || format == "naive-quantized";
+  }
+  if (method == "modelopt") return quantized.get_string("quant_algo").value_or("") == "FP8";
+  return method == "fp8" || method == "fbgemm_fp8";
+}
+
+HfQuantization read_quantization(const HfConfigReader& reader) {
+  const auto quantized = reader.json().get_object("quantization_config");
+  if (!quantized) return {};
+  const auto method = quantized->get_string("quant_method").value_or("one without a name");
+  if (!is_f8_format(*quantized, method)) {
+    std::string name = in_quotes(method);
+    for (const char* detail : {"format", "quant_algo"})
+      if (const auto more = quantized->get_string(detail)) name.append(" ").append(in_quotes(*more));
+    reader.refuse_option("quantization_config", "none or F8 weights", name);
+  }
+  HfQuantization result{.is_f8 = true};
+  if (const auto block = quantized->get_uints("weight_block_size")) {
+    if (block->size() != 2 || block->at(0) == 0 || block->at(1) == 0)
+      quantized->refuse("weight_block_size", "two numbers of at least 1", "others");
+    result.block_rows = block->at(0);
+    result.block_cols = block->at(1);
+  }
+  return result;
 }
 
 }  // namespace
 
 void HfConfigReader::set(const char* to, KeyValues::Value value) {
   config_.metadata.set(std::string(config_.type->family) + "." + to, std::move(value));
+}
+
+void HfConfigReader::set_missing(const char* to, KeyValues::Value value) {
+  const std::string key = std::string(config_.type->family) + "." + to;
+  if (!config_.metadata.has(key)) config_.metadata.set(key, std::move(value));
 }
 
 void HfConfigReader::take_uint(const char* from, const char* to) {
@@ -165,7 +219,8 @@ std::uint64_t HfConfigReader::required_uint(std::string_view key) const {
 }
 
 std::uint64_t HfConfigReader::head_dim() const {
-  return json_.get_uint("head_dim").value_or(required_uint("hidden_size") / required_uint("num_attention_heads"));
+  const auto known = config_.metadata.get_uint(std::string(config_.type->family) + ".attention.key_length");
+  return known ? *known : required_uint("hidden_size") / required_uint("num_attention_heads");
 }
 
 void HfConfigReader::refuse_option(std::string_view key, const std::string& built, const std::string& got) const {
@@ -173,13 +228,16 @@ void HfConfigReader::refuse_option(std::string_view key, const std::string& buil
               json_.where() + " " + in_quotes(key) + ": expected " + built + ", file says " + got + ", which is not built in");
 }
 
-HfConfig read_hf_config(const JsonObject& json) {
+HfConfig read_hf_config(const JsonObject& whole) {
   HfConfig config;
-  config.type = &find_type(json);
+  config.type = &find_type(whole);
+  const auto part = config.type->has_vision ? whole.get_object("text_config") : std::nullopt;
+  if (config.type->has_vision && !part) whole.refuse("text_config", "the text model's config", "nothing");
+  const JsonObject& json = part ? *part : whole;
   config.tied = json.get_bool("tie_word_embeddings").value_or(config.type->tied);
   config.metadata.set("general.architecture", std::string(config.type->family));
   HfConfigReader reader(json, config);
-  refuse_quantized(reader);
+  config.quantization = read_quantization(reader);
   expect_activation(reader, "hidden_activation", "gelu_pytorch_tanh");
   // Gemma's first files say "gelu" here and mean the other.
   if (!config.type->norms_plus_one) expect_activation(reader, "hidden_act", "silu");
@@ -208,6 +266,23 @@ void add_sampling_keys(const JsonObject& generation, KeyValues& metadata) {
   take("min_p", "min_p");
   take("repetition_penalty", "penalty_repeat");
   if (const auto top_k = generation.get_uint("top_k")) metadata.set("general.sampling.top_k", *top_k);
+  if (!generation.get_bool("do_sample").value_or(true)) metadata.set("general.sampling.temp", 0.0F);  // greedy
+}
+
+std::vector<std::int64_t> read_end_ids(const JsonObject& config) {
+  std::vector<std::int64_t> ids;
+  const auto add = [&](std::uint64_t id) {
+    constexpr std::uint64_t kMost = 1U << 30U;
+    if (id > kMost) config.refuse("eos_token_id", "ids of at most " + std::to_string(kMost), std::to_string(id));
+    ids.push_back(static_cast<std::int64_t>(id));
+  };
+  if (config.is_array("eos_token_id")) {
+    const auto several = config.get_uints("eos_token_id");
+    for (const std::uint64_t id : *several) add(id);
+  } else if (const auto id = config.get_uint("eos_token_id")) {
+    add(*id);
+  }
+  return ids;
 }
 
 }  // namespace couplet::formats

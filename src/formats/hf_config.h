@@ -2,6 +2,7 @@
 // What a Hugging Face folder's config.json means, under GGUF's keys: which family it is, its numbers, and the factors of
 // its rope as tensors. One table says what each model_type has.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,14 @@ struct HfModelType {
   bool norms_plus_one;      // the file holds w, the model multiplies by 1 + w
   bool tied;                // the head is the embedding table where config.json doesn't say
   void (*add_keys)(HfConfigReader& reader);  // those that not every family has
+  // The model is the text part of one that sees images too: its config is under "text_config". Images are not read.
+  bool has_vision = false;
+};
+
+// quantization_config of F8 weights.
+struct HfQuantization {
+  bool is_f8 = false;
+  std::uint64_t block_rows = 0, block_cols = 0;  // of a weight_scale_inv; 0: it has another shape
 };
 
 struct HfConfig {
@@ -29,6 +38,7 @@ struct HfConfig {
   };
   const HfModelType* type = nullptr;
   bool tied = false;
+  HfQuantization quantization;
   KeyValues metadata;
   std::vector<Factors> factors;
 };
@@ -39,5 +49,7 @@ HfConfig read_hf_config(const JsonObject& config);
 
 // generation_config.json: how its makers want replies drawn.
 void add_sampling_keys(const JsonObject& generation, KeyValues& metadata);
+// "eos_token_id" of generation_config.json or config.json, one id or several.
+std::vector<std::int64_t> read_end_ids(const JsonObject& config);
 
 }  // namespace couplet::formats

@@ -16,6 +16,7 @@ class HfConfigReader {
   void take_uint(const char* from, const char* to);
   void take_float(const char* from, const char* to);
   void set(const char* to, KeyValues::Value value);
+  void set_missing(const char* to, KeyValues::Value value);
   void add_factors(std::string name, std::vector<float> values) {
     config_.factors.push_back({std::move(name), std::move(values)});
   }

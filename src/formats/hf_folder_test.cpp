@@ -51,7 +51,9 @@ std::vector<float> values(const CheckpointFile& file, const char* name) {
   const Tensor* tensor = file.find(name);
   if (tensor == nullptr) return {};
   std::vector<float> numbers(tensor->row_length() * tensor->num_rows());
-  dequantize(tensor->type, tensor->bytes.data(), numbers.size(), numbers.data());
+  std::vector<std::byte> made(tensor->row_bytes());
+  for (std::uint64_t row = 0; row < tensor->num_rows(); ++row)
+    dequantize(tensor->type, tensor->row(row, made.data()), tensor->row_length(), numbers.data() + row * tensor->row_length());
   return numbers;
 }
 
@@ -92,12 +94,30 @@ TEST_F(HfFolderTest, GemmasNormsAreOnePlus) {
               embedding().add_floats("model.layers.0.pre_feedforward_layernorm.weight", {4}, {0, 1, -0.5F, 2}));
   const auto file = CheckpointFile::open(folder_);
   EXPECT_EQ(values(*file, "blk.0.ffn_norm.weight"), (std::vector<float>{1, 2, 0.5F, 3}));
-  file->drop(file->find("blk.0.ffn_norm.weight")->bytes);  // what was made stays
-  EXPECT_EQ(values(*file, "blk.0.ffn_norm.weight"), (std::vector<float>{1, 2, 0.5F, 3}));
   EXPECT_EQ(values(*file, "token_embd.weight")[1], 1);
   EXPECT_EQ(file->get_float("gemma2.attention.scale"), 0.25);
   write("config.json", config("gemma2", R"("layer_types":["sliding_attention","sliding_attention","full_attention"])"));
   EXPECT_NE(refusal().find("expected full attention in every second layer, file says every 3"), std::string::npos);
+}
+
+// In the names of transformers 4 and 5, with the keys that its makers' files leave out.
+TEST_F(HfFolderTest, OfAModelThatSeesImagesTheTextPartIsRead) {
+  for (const std::string prefix : {"language_model.model.", "model.language_model."}) {
+    write_model(R"({"model_type":"gemma3","eos_token_id":[1,106],"text_config":{"hidden_size":4,"num_hidden_layers":1,"intermediate_size":6}})",
+                SafetensorsBuilder()
+                    .add_floats(prefix + "embed_tokens.weight", {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7})
+                    .add_floats(prefix + "norm.weight", {4}, {0, 1, 2, 3})
+                    .add("vision_tower.vision_model.head.weight", "F32", {4}, 16)
+                    .add("model.multi_modal_projector.mm_soft_emb_norm.weight", "F32", {4}, 16));
+    const auto file = CheckpointFile::open(folder_);
+    EXPECT_EQ(values(*file, "output_norm.weight"), (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(file->tensors().size(), 2u);
+    EXPECT_EQ(file->get_uint("gemma3.attention.head_count"), 8u);
+    EXPECT_EQ(file->get_float("gemma3.attention.scale"), 0.0625);
+    EXPECT_EQ(file->get_ints("tokenizer.huggingface.eos_token_ids"), (std::vector<std::int64_t>{1, 106}));
+  }
+  write("config.json", R"({"model_type":"gemma3"})");
+  EXPECT_EQ(refusal(), "[folder] config.json \"text_config\": expected the text model's config, file says nothing");
 }
 
 TEST_F(HfFolderTest, ExpertsBecomeOneTensor) {
@@ -183,7 +203,7 @@ TEST_F(HfFolderTest, WhatIsNotBuiltInIsNamed) {
   EXPECT_NE(refused(config("llama", R"("quantization_config":{"quant_method":"gptq"})")).find("file says \"gptq\""), std::string::npos);
   EXPECT_NE(refused(config("llama", R"("rope_scaling":{"type":"mrope"})")).find("file says \"mrope\""), std::string::npos);
   EXPECT_EQ(refused(config("llama"), embedding().add("model.norm.weight", "I8", {4}, 4)),
-            "[safetensors] tensor \"model.norm.weight\": expected F32, F16 or BF16, file says I8");
+            "[safetensors] tensor \"model.norm.weight\": expected F32, F16, BF16, F8_E4M3 or F8_E5M2, file says I8");
   EXPECT_NE(refused(config("llama"), embedding().add("model.vision.weight", "F32", {4}, 16)).find("none of its tensors has this one"),
             std::string::npos);
   EXPECT_NE(refused(R"({"model_type":"llama","hidden_size":4,"num_attention_heads":2,"tie_word_embeddings":false})")
@@ -192,10 +212,119 @@ TEST_F(HfFolderTest, WhatIsNotBuiltInIsNamed) {
   EXPECT_NE(refused(config("llama", R"("model_type":"qwen2")")).find("expected it once"), std::string::npos);
 }
 
-TEST_F(HfFolderTest, OneWithoutWeightsIsEmpty) {
+TEST_F(HfFolderTest, WhatIsNoModelSaysWhatToDo) {
+  const std::string where = "[folder] \"" + folder_.string() + "\": expected ";
+  const std::string expected = where + "model.safetensors or model.safetensors.index.json, ";
+  EXPECT_EQ(refusal(), expected + "there is neither");
+  write("pytorch_model.bin", "");
+  EXPECT_NE(refusal().find("there is \"pytorch_model.bin\", a pickle, which runs as a program"), std::string::npos);
+  write("model-00001-of-00002.safetensors", "");
+  EXPECT_EQ(refusal(), expected + "there is \"model-00001-of-00002.safetensors\" alone");
+  write("b.gguf", "");
+  write("a.gguf", "");
+  EXPECT_EQ(refusal(), expected + "there is the GGUF file \"a.gguf\": give its own path");
+  write("model.safetensors", "");
+  EXPECT_EQ(refusal(), where + "config.json beside the weights, there is none");
+  try {
+    CheckpointFile::open(folder_ / "model.safetensors");
+    FAIL() << "a shard was taken for a model";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("got the file alone; give the folder's path"), std::string::npos);
+  }
+}
+
+TEST_F(HfFolderTest, ATokenizerMayStandAlone) {
+  write("tokenizer.json", R"({"model":{}})");
+  write("tokenizer_config.json", R"({"model_max_length":1000000000000000019884624838656,"bos_token":"<s>",
+      "eos_token":{"content":"</s>","lstrip":false},"pad_token":null,
+      "chat_template":[{"name":"default","template":"D"},{"name":"tool_use","template":"T"}]})");
+  write("special_tokens_map.json", R"({"bos_token":"<map>","unk_token":"<unk>"})");
   const auto file = CheckpointFile::open(folder_);
-  EXPECT_TRUE(file->keys().empty());
+  EXPECT_NE(file->lacks_weights().find("there is neither"), std::string::npos);
+  EXPECT_EQ(file->format(), "tokenizer files");
   EXPECT_TRUE(file->tensors().empty());
+  EXPECT_EQ(file->get_string("tokenizer.huggingface.json"), R"({"model":{}})");
+  EXPECT_EQ(file->get_string("tokenizer.chat_template"), "D");
+  EXPECT_EQ(file->get_string("tokenizer.chat_template.tool_use"), "T");
+  EXPECT_EQ(file->get_string("tokenizer.huggingface.bos_token"), "<map>");
+  EXPECT_EQ(file->get_string("tokenizer.huggingface.eos_token"), "</s>");
+  EXPECT_EQ(file->get_string("tokenizer.huggingface.unk_token"), "<unk>");
+  EXPECT_FALSE(file->get_string("tokenizer.huggingface.pad_token"));
+  touch_everything(*file);
+}
+
+TEST_F(HfFolderTest, AConfigThatSaysWhatEachTokenIsNeedsNoMap) {
+  write("tokenizer.json", "{}");
+  write("tokenizer_config.json", R"({"bos_token":"<s>","added_tokens_decoder":{"1":{"content":"<s>"}}})");
+  write("special_tokens_map.json", R"({"bos_token":"<map>"})");
+  EXPECT_EQ(CheckpointFile::open(folder_)->get_string("tokenizer.huggingface.bos_token"), "<s>");
+  write("tokenizer_config.json", R"({"bos_token":7})");
+  EXPECT_EQ(refusal(), "[folder] tokenizer_config.json \"bos_token\": expected an object, file says the number 7");
+  write("tokenizer_config.json", R"({"bos_token":{}})");
+  EXPECT_NE(refusal().find("\"bos_token\": expected a string, or an object with its \"content\""), std::string::npos);
+  write("tokenizer_config.json", R"({"chat_template":[{"name":"a"}]})");
+  EXPECT_NE(refusal().find("\"template\": expected a string, file says nothing"), std::string::npos);
+}
+
+TEST_F(HfFolderTest, TemplateFilesWin) {
+  write("tokenizer.json", "{}");
+  write("tokenizer_config.json", R"({"chat_template":"old"})");
+  EXPECT_EQ(CheckpointFile::open(folder_)->get_string("tokenizer.chat_template"), "old");
+  write("chat_template.jinja", "new");
+  fs::create_directories(folder_ / "additional_chat_templates");
+  write("additional_chat_templates/rag.jinja", "R");
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->get_string("tokenizer.chat_template"), "new");
+  EXPECT_EQ(file->get_string("tokenizer.chat_template.rag"), "R");
+}
+
+TEST_F(HfFolderTest, AnAnswerEndsAsGenerationConfigSays) {
+  write_model(config("llama", R"("eos_token_id":2)"), embedding());
+  using Ids = std::vector<std::int64_t>;
+  EXPECT_EQ(CheckpointFile::open(folder_)->get_ints("tokenizer.huggingface.eos_token_ids"), Ids{2});
+  write("generation_config.json", R"({"eos_token_id":[5,3],"temperature":0.5,"do_sample":false})");
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->get_ints("tokenizer.huggingface.eos_token_ids"), (Ids{5, 3}));
+  EXPECT_EQ(file->get_float("general.sampling.temp"), 0);
+  write("generation_config.json", R"({"eos_token_id":"end"})");
+  EXPECT_NE(refusal().find("[folder] generation_config.json \"eos_token_id\": expected a whole number"), std::string::npos);
+}
+
+// Codes 1.0, 1.125, -448 and the smallest above zero.
+SafetensorsBuilder f8_weights(const std::string& scale, const std::vector<std::uint64_t>& shape, const std::vector<float>& values) {
+  SafetensorsBuilder weights = embedding().add_bytes("model.layers.0.self_attn.q_proj.weight", "F8_E4M3", {2, 4},
+                                                     {'\x38', '\x39', '\xfe', '\x01', '\x38', '\x39', '\xfe', '\x01'});
+  return scale.empty() ? weights : weights.add_floats("model.layers.0.self_attn.q_proj." + scale, shape, values);
+}
+
+TEST_F(HfFolderTest, F8IsMultipliedByItsScale) {
+  constexpr float kLeast = 0x1p-9F;
+  const auto quantized = [](const char* json) { return config("llama", std::string(R"("quantization_config":)") + json); };
+  const auto read = [&](const std::string& json, const SafetensorsBuilder& weights) {
+    write_model(json, weights);
+    return values(*CheckpointFile::open(folder_), "blk.0.attn_q.weight");
+  };
+  using Values = std::vector<float>;
+  EXPECT_EQ(read(config("llama"), f8_weights("", {}, {})), (Values{1, 1.125F, -448, kLeast, 1, 1.125F, -448, kLeast}));
+  EXPECT_EQ(read(quantized(R"({"quant_method":"fp8"})"), f8_weights("weight_scale_inv", {}, {2})),
+            (Values{2, 2.25F, -896, 2 * kLeast, 2, 2.25F, -896, 2 * kLeast}));
+  const char* by_row = R"({"quant_method":"compressed-tensors","format":"float-quantized"})";
+  EXPECT_EQ(read(quantized(by_row), f8_weights("weight_scale", {2, 1}, {2, 0.5F})),
+            (Values{2, 2.25F, -896, 2 * kLeast, 0.5F, 0.5625F, -224, kLeast / 2}));
+  const char* by_block = R"({"quant_method":"fp8","weight_block_size":[1,3]})";
+  EXPECT_EQ(read(quantized(by_block), f8_weights("weight_scale_inv", {2, 2}, {1, 2, 4, 8})),
+            (Values{1, 1.125F, -448, 2 * kLeast, 4, 4.5F, -1792, 8 * kLeast}));
+  const auto refused = [&](const char* json, const SafetensorsBuilder& weights) {
+    write_model(quantized(json), weights);
+    return refusal();
+  };
+  EXPECT_NE(refused(by_block, f8_weights("weight_scale_inv", {2, 1}, {1, 2})).find("expected 2 x 2, one a block"), std::string::npos);
+  EXPECT_NE(refused(by_row, f8_weights("weight_scale", {3}, {1, 2, 3})).find("expected one value, or 2 x 1"), std::string::npos);
+  EXPECT_NE(refused(by_row, f8_weights("", {}, {})).find("expected a scale beside it"), std::string::npos);
+  EXPECT_NE(refused(by_row, embedding().add_floats("model.layers.0.mlp.up_proj.weight_scale", {1}, {1})).find("expected F8 weights"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"quant_method":"compressed-tensors","format":"pack-quantized"})", embedding())
+                .find("file says \"compressed-tensors\" \"pack-quantized\", which is not built in"), std::string::npos);
 }
 
 }  // namespace

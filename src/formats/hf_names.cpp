@@ -1,5 +1,6 @@
 #include "formats/hf_names.h"
 
+#include <algorithm>
 #include <charconv>
 #include <span>
 
@@ -26,6 +27,7 @@ constexpr Rule kInLayer[] = {{"self_attn.q_proj", "attn_q"},
                              {"mlp.gate_up_proj", "ffn_up"},
                              {"mlp.down_proj", "ffn_down"},
                              {"mlp.gate", "ffn_gate_inp"},
+                             {"mlp.router", "ffn_gate_inp"},
                              {"block_sparse_moe.gate", "ffn_gate_inp"},
                              {"input_layernorm", "attn_norm"}};
 
@@ -37,6 +39,18 @@ constexpr Rule kNormsAround[] = {{"post_attention_layernorm", "post_attention_no
 
 constexpr Rule kOfExperts[] = {{"gate_proj", "ffn_gate_exps"}, {"up_proj", "ffn_up_exps"}, {"down_proj", "ffn_down_exps"},
                                {"w1", "ffn_gate_exps"},        {"w3", "ffn_up_exps"},      {"w2", "ffn_down_exps"}};
+
+// gpt-oss: all experts in one tensor.
+struct FusedRule {
+  std::string_view from, to;
+  Columns columns;
+};
+constexpr FusedRule kFused[] = {{"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", {0, 2}},
+                                {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", {1, 2}},
+                                {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", {0, 2}},
+                                {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", {1, 2}},
+                                {"mlp.experts.down_proj", "ffn_down_exps.weight", {0, 1}},
+                                {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", {0, 1}}};
 
 std::optional<std::string_view> translate(std::span<const Rule> rules, std::string_view name) {
   for (const Rule& rule : rules)
@@ -62,16 +76,35 @@ std::optional<int> skip_number(std::string_view& text) {
 
 }  // namespace
 
-std::optional<HfTensorName> translate_name(const HfModelType& type, std::string_view name) {
-  if (const auto outside = translate(kOutside, name)) return HfTensorName{std::string(*outside), std::nullopt};
-  if (!skip(name, "model.layers.")) return std::nullopt;
-  const auto layer = skip_number(name);
-  const std::size_t dot = name.rfind('.');
-  if (!layer || dot == std::string_view::npos) return std::nullopt;
-  const std::string_view kind = name.substr(dot);
-  if (kind != ".weight" && kind != ".bias") return std::nullopt;
-  name = name.substr(0, dot);
+std::optional<std::string> text_part(std::string_view name) {
+  constexpr std::string_view kOfImages[] = {"vision_tower.", "multi_modal_projector."};
+  constexpr std::string_view kOuter = "language_model.", kInner = "model.language_model.";
+  std::string_view outer = name;
+  skip(outer, "model.");
+  for (const std::string_view prefix : kOfImages)
+    if (outer.starts_with(prefix)) return std::nullopt;
+  if (skip(name, kInner)) return "model." + std::string(name);
+  skip(name, kOuter);
+  return std::string(name);
+}
 
+std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_view name) {
+  if (const auto outside = translate(kOutside, name)) return {{std::string(*outside)}};
+  if (!skip(name, "model.layers.")) return {};
+  const auto layer = skip_number(name);
+  if (!layer) return {};
+  const std::string prefix = "blk." + std::to_string(*layer) + ".";
+  if (name == "self_attn.sinks") return {{prefix + "attn_sinks.weight"}};
+  std::vector<HfTensorName> fused;
+  for (const FusedRule& rule : kFused)
+    if (rule.from == name) fused.push_back({prefix + std::string(rule.to), std::nullopt, rule.columns});
+  if (!fused.empty()) return fused;
+
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  const std::string_view kind = name.substr(dot);
+  if (kind != ".weight" && kind != ".bias") return {};
+  name = name.substr(0, dot);
   std::optional<int> expert;
   std::optional<std::string_view> found;
   if (skip(name, "mlp.experts.") || skip(name, "block_sparse_moe.experts.")) {
@@ -81,10 +114,21 @@ std::optional<HfTensorName> translate_name(const HfModelType& type, std::string_
     found = translate(kInLayer, name);
     if (!found) found = translate(type.norms_around ? std::span<const Rule>(kNormsAround) : std::span<const Rule>(kNorms), name);
   }
-  if (!found) return std::nullopt;
-  return HfTensorName{"blk." + std::to_string(*layer) + "." + std::string(*found) + std::string(kind), expert};
+  if (!found) return {};
+  return {{prefix + std::string(*found) + std::string(kind), expert}};
 }
 
-bool is_ballast(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+bool is_ballast(std::string_view name) {
+  constexpr std::string_view kEnds[] = {".rotary_emb.inv_freq", ".input_scale", ".activation_scale", ".k_scale", ".v_scale"};
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::optional<std::string_view> scaled_weight(std::string_view name) {
+  constexpr std::string_view kEnds[] = {"_scale_inv", "_scale"};
+  for (const std::string_view end : kEnds)
+    if (name.ends_with(end) && name.substr(0, name.size() - end.size()).ends_with(".weight"))
+      return name.substr(0, name.size() - end.size());
+  return std::nullopt;
+}
 
 }  // namespace couplet::formats

@@ -55,11 +55,24 @@ std::vector<float> longrope_factors(const JsonObject& rope, std::string_view key
   return factors;
 }
 
+void add_longrope_magnitude(HfConfigReader& reader, const JsonObject& rope, std::optional<std::uint64_t> original) {
+  auto magnitude = rope.get_float("attention_factor");
+  const auto context = reader.json().get_uint("max_position_embeddings");
+  if (!magnitude && context && original && *original > 1) {
+    const double stretch = static_cast<double>(*context) / static_cast<double>(*original);
+    magnitude = stretch > 1 ? std::sqrt(1 + exact_log(stretch) / exact_log(static_cast<double>(*original))) : 1.0;
+  }
+  if (magnitude) reader.set("rope.scaling.attn_factor", static_cast<float>(*magnitude));
+}
+
 // GGUF's attn_factor of yarn comes on top of the usual 1 + 0.1 ln(factor).
 void add_yarn(HfConfigReader& reader, const JsonObject& rope, double factor) {
   for (const char* key : {"mscale", "mscale_all_dim"})
     if (rope.has(key)) reader.refuse_option(key, "none", "one");
-  if (!rope.get_bool("truncate").value_or(true)) reader.refuse_option("truncate", "true", "false");
+  // GGUF has no key for it: gpt-oss never rounds the range of stretched dimensions to whole ones, all others do.
+  const bool truncates = reader.json().get_string("model_type") != "gpt_oss";
+  if (rope.get_bool("truncate").value_or(true) != truncates)
+    reader.refuse_option("truncate", truncates ? "true" : "false", truncates ? "false" : "true");
   const double usual = factor > 1 ? 1.0 + 0.1 * exact_log(factor) : 1.0;
   if (const auto given = rope.get_float("attention_factor"))
     reader.set("rope.scaling.attn_factor", static_cast<float>(*given / usual));
@@ -79,8 +92,7 @@ void add_scaling(HfConfigReader& reader, const JsonObject& rope, double theta, s
     reader.set("rope.scaling.type", std::string("longrope"));
     reader.add_factors("rope_factors_long.weight", longrope_factors(rope, "long_factor", dims));
     reader.add_factors("rope_factors_short.weight", longrope_factors(rope, "short_factor", dims));
-    if (const auto given = rope.get_float("attention_factor"))
-      reader.set("rope.scaling.attn_factor", static_cast<float>(*given));
+    add_longrope_magnitude(reader, rope, original);
     return;
   }
   if (*type != "linear" && *type != "dynamic" && *type != "yarn")

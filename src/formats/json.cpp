@@ -13,6 +13,22 @@ using simdjson::dom::element_type;
 
 constexpr std::size_t kMostDepth = 64;
 
+// 18 digits of a long integer stay.
+std::string with_cut_integers(std::string_view text) {
+  constexpr std::size_t kMostDigits = 18;
+  std::string out;
+  bool in_string = false;
+  std::size_t digits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escapes = in_string && text[i] == '\\' && i + 1 < text.size();
+    if (text[i] == '"') in_string = !in_string;
+    digits = !in_string && text[i] >= '0' && text[i] <= '9' ? digits + 1 : 0;
+    if (digits <= kMostDigits) out += text[i];
+    if (escapes) out += text[++i];
+  }
+  return out;
+}
+
 std::string kind_of(element value) {
   switch (value.type()) {
     case element_type::ARRAY:
@@ -33,16 +49,11 @@ std::string kind_of(element value) {
 }  // namespace
 
 JsonObject::JsonObject(simdjson::dom::object object, std::string where) : object_(object), where_(std::move(where)) {
-  std::vector<std::string_view> names = keys();
+  std::vector<std::string_view> names;
+  for (const auto field : object_) names.push_back(field.key);
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
   if (twice != names.end()) refuse(*twice, "it once", "it several times");
-}
-
-std::vector<std::string_view> JsonObject::keys() const {
-  std::vector<std::string_view> names;
-  for (const auto field : object_) names.push_back(field.key);
-  return names;
 }
 
 void JsonObject::refuse(std::string_view key, const std::string& expected, const std::string& got) const {
@@ -55,13 +66,26 @@ std::optional<element> JsonObject::find(std::string_view key) const {
   return value;
 }
 
+bool JsonObject::is_array(std::string_view key) const {
+  const auto value = find(key);
+  return value && value->is_array();
+}
+bool JsonObject::is_string(std::string_view key) const {
+  const auto value = find(key);
+  return value && value->is_string();
+}
+
+template <class T>
+T JsonObject::as(std::string_view key, element value, const char* wanted) const {
+  T result;
+  if (value.get(result) != simdjson::SUCCESS) refuse(key, wanted, kind_of(value));
+  return result;
+}
+
 template <class T>
 std::optional<T> JsonObject::get(std::string_view key, const char* wanted) const {
   const auto value = find(key);
-  if (!value) return std::nullopt;
-  T result;
-  if (value->get(result) != simdjson::SUCCESS) refuse(key, wanted, kind_of(*value));
-  return result;
+  return value ? std::optional(as<T>(key, *value, wanted)) : std::nullopt;
 }
 
 template <class T>
@@ -88,6 +112,19 @@ std::optional<JsonObject> JsonObject::get_object(std::string_view key) const {
   const auto object = get<simdjson::dom::object>(key, "an object");
   return object ? std::optional(JsonObject(*object, where_ + " " + in_quotes(key))) : std::nullopt;
 }
+std::vector<std::pair<std::string_view, JsonObject>> JsonObject::all_objects() const {
+  std::vector<std::pair<std::string_view, JsonObject>> all;
+  for (const auto field : object_)
+    all.emplace_back(field.key, JsonObject(as<simdjson::dom::object>(field.key, field.value, "an object"),
+                                           where_ + " " + in_quotes(field.key)));
+  return all;
+}
+std::vector<std::pair<std::string_view, std::string_view>> JsonObject::all_strings() const {
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  for (const auto field : object_) all.emplace_back(field.key, as<std::string_view>(field.key, field.value, "a string"));
+  return all;
+}
+
 std::optional<std::vector<JsonObject>> JsonObject::get_objects(std::string_view key) const {
   const auto list = get_array<simdjson::dom::object>(key, "an array of objects");
   if (!list) return std::nullopt;
@@ -109,7 +146,8 @@ std::optional<std::vector<double>> JsonObject::get_floats(std::string_view key) 
   return get_array<double>(key, "an array of numbers");
 }
 
-JsonDocument::JsonDocument(std::span<const std::byte> text, const std::string& where, std::size_t most_bytes)
+JsonDocument::JsonDocument(std::span<const std::byte> text, const std::string& where, std::size_t most_bytes,
+                           LongIntegers long_integers)
     : where_(where) {
   if (text.size() > most_bytes) {
     throw Error(ErrorKind::format, where + ": expected at most " + std::to_string(most_bytes) + " bytes of JSON, got " +
@@ -120,6 +158,8 @@ JsonDocument::JsonDocument(std::span<const std::byte> text, const std::string& w
   if (failure == simdjson::SUCCESS) {
     const char* begin = text.empty() ? "" : reinterpret_cast<const char*>(text.data());
     failure = parser_.parse(begin, text.size()).get(root);
+    if (failure == simdjson::NUMBER_ERROR && long_integers == LongIntegers::cut)
+      failure = parser_.parse(with_cut_integers({begin, text.size()})).get(root);
   }
   if (failure != simdjson::SUCCESS) {
     throw Error(failure == simdjson::MEMALLOC ? ErrorKind::resource : ErrorKind::format,

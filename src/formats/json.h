@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace couplet::formats {
@@ -31,13 +32,19 @@ class JsonObject {
   std::optional<std::vector<std::uint64_t>> get_uints(std::string_view key) const;
   std::optional<std::vector<double>> get_floats(std::string_view key) const;
   bool has(std::string_view key) const { return find(key).has_value(); }
+  bool is_array(std::string_view key) const;
+  bool is_string(std::string_view key) const;
 
-  std::vector<std::string_view> keys() const;  // in the file's order
-  simdjson::dom::object object() const { return object_; }
+  // Every key with its value, in the file's order; all values are of that kind.
+  std::vector<std::pair<std::string_view, JsonObject>> all_objects() const;
+  std::vector<std::pair<std::string_view, std::string_view>> all_strings() const;
   const std::string& where() const { return where_; }
+  simdjson::dom::object object() const { return object_; }
   [[noreturn]] void refuse(std::string_view key, const std::string& expected, const std::string& got) const;
 
  private:
+  template <class T>
+  T as(std::string_view key, simdjson::dom::element value, const char* wanted) const;
   std::optional<simdjson::dom::element> find(std::string_view key) const;
   template <class T>
   std::optional<T> get(std::string_view key, const char* wanted) const;
@@ -48,12 +55,18 @@ class JsonObject {
   std::string where_;
 };
 
+// What becomes of an integer that 64 bits don't hold: an error, or, where its size means nothing ("no limit" has 31
+// digits), its first digits.
+enum class LongIntegers : bool { refused, cut };
+
 // A parsed text, which owns what its objects hand out; it copies the text.
 class JsonDocument {
  public:
   // Throws Error{format} unless the text is one JSON object of at most `most_bytes`.
-  JsonDocument(std::span<const std::byte> text, const std::string& where, std::size_t most_bytes);
+  JsonDocument(std::span<const std::byte> text, const std::string& where, std::size_t most_bytes,
+               LongIntegers long_integers = LongIntegers::refused);
   JsonObject root() const { return JsonObject(root_, where_); }
+  JsonObject root(std::string where) const { return JsonObject(root_, std::move(where)); }
 
  private:
   std::string where_;

@@ -14,16 +14,20 @@ namespace couplet::formats {
 
 class KeyValues {
  public:
-  using Value = std::variant<std::uint64_t, float, bool, std::string>;
+  // A view is of a file that lives as long.
+  using Value = std::variant<std::uint64_t, float, bool, std::string, std::string_view, std::vector<std::int64_t>>;
 
   void set(std::string key, Value value) { values_.insert_or_assign(std::move(key), std::move(value)); }
+
+  bool has(std::string_view key) const { return values_.contains(key); }
 
   // As CheckpointFile's.
   std::optional<std::uint64_t> get_uint(std::string_view key) const { return get<std::uint64_t>(key, "an integer"); }
   std::optional<double> get_float(std::string_view key) const { return get<float>(key, "a float"); }
   std::optional<bool> get_bool(std::string_view key) const { return get<bool>(key, "a bool"); }
   std::optional<std::string_view> get_string(std::string_view key) const;
-  // There are no arrays: such a key is absent, or of another kind.
+  std::optional<std::vector<std::int64_t>> get_ints(std::string_view key) const;
+  // There are no arrays of other things: such a key is absent, or of another kind.
   void refuse_array(std::string_view key) const;
   std::vector<std::string_view> keys() const;
 

@@ -96,15 +96,13 @@ struct Placed {
 
 std::vector<Placed> read_entries(const JsonObject& header) {
   std::vector<Placed> entries;
-  for (const std::string_view name : header.keys()) {
+  for (const auto& [name, entry] : header.all_objects()) {
     if (name == "__metadata__") continue;
     if (name.empty() || name.size() > kMostNameBytes || !is_printable(name))
       fail("tensor " + in_quotes(name) + ": expected a name of 1 to 255 bytes without control characters");
-    const auto entry = header.get_object(name);
-    if (!entry) header.refuse(name, "a tensor", "null");
     Placed& placed = entries.emplace_back();
     placed.tensor.name = name;
-    placed.range = EntryReader(*entry, placed.tensor).read();
+    placed.range = EntryReader(entry, placed.tensor).read();
   }
   return entries;
 }
@@ -122,7 +120,7 @@ SafetensorsFile read_safetensors(std::span<const std::byte> file) {
   const auto data = file.subspan(kLengthBytes + text.size());
   const JsonDocument document(text, "[safetensors] header", kMostHeaderBytes);
   // An entry's errors begin with the tensor's name alone.
-  const JsonObject header(document.root().object(), "[safetensors] tensor");
+  const JsonObject header = document.root("[safetensors] tensor");
   std::vector<Placed> entries = read_entries(header);
   std::ranges::sort(entries, {}, [](const Placed& entry) { return entry.range.begin; });
 

@@ -24,6 +24,12 @@ class SafetensorsBuilder {
                     std::to_string(data_.size() + num_bytes) + "]}");
     return data(num_bytes);
   }
+  SafetensorsBuilder& add_bytes(const std::string& name, const std::string& dtype, const std::vector<std::uint64_t>& shape,
+                                const std::string& bytes) {
+    add(name, dtype, shape, bytes.size());
+    data_.replace(data_.size() - bytes.size(), bytes.size(), bytes);
+    return *this;
+  }
   SafetensorsBuilder& add_floats(const std::string& name, const std::vector<std::uint64_t>& shape,
                                  const std::vector<float>& values) {
     add(name, "F32", shape, values.size() * sizeof(float));

@@ -95,10 +95,9 @@ int PackingPlan::file_row(int row, RopeOrder order) const {
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
-std::size_t PackingPlan::Matrix::file_row_bytes() const { return tensor->bytes.size() / tensor->num_rows(); }
-
 std::span<const std::byte> PackingPlan::Matrix::file_bytes(std::size_t from, std::size_t to) const {
-  const std::size_t row_bytes = file_row_bytes(), all = static_cast<std::size_t>(into->rows) * row_bytes;
+  if (tensor->made != nullptr) return {};
+  const std::size_t row_bytes = tensor->row_bytes(), all = static_cast<std::size_t>(into->rows) * row_bytes;
   const auto in_file = [&](std::size_t at) {
     const std::size_t panel = at / into->panel_bytes, rest = at % into->panel_bytes;
     return std::min(all, kPanelRows * row_bytes * panel + kPanelRows * row_bytes * rest / into->panel_bytes);
@@ -112,6 +111,7 @@ void PackingPlan::add(const Tensor& tensor, int first_row, int num_rows, PackedM
   into.cols = static_cast<int>(tensor.row_length());
   into.panel_bytes = kernels::row_bytes(into.type, into.cols) * kPanelRows;
   most_panel_bytes_ = std::max(most_panel_bytes_, into.panel_bytes);
+  if (tensor.made != nullptr) most_made_bytes_ = std::max<std::size_t>(most_made_bytes_, kPanelRows * tensor.row_bytes());
   most_coded_bytes_ = std::max(most_coded_bytes_, coded_rows_bytes(tensor.type, into.cols));
   matrices_.push_back({&tensor, first_row, &into, bytes_});
   bytes_ = (matrices_.back().end() + kAlignment - 1) / kAlignment * kAlignment;
@@ -132,32 +132,33 @@ std::uint64_t PackingPlan::fingerprint() const {
   return XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]);
 }
 
+// `rows_scratch` has room for a panel's rows as the file makes them, and behind those for coded ones.
 void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels,
-                             std::byte* coded_rows) const {
+                             std::byte* rows_scratch) const {
   std::array<const std::byte*, kPanelRows> rows{};
   for (int r = 0; r < kPanelRows; ++r) {
     const int row = panel * kPanelRows + r;
     if (row >= matrix.into->rows) continue;
-    const int in_file = file_row(matrix.first_row + row, matrix.tensor->rope_order);
+    const auto in_file = static_cast<std::uint64_t>(file_row(matrix.first_row + row, matrix.tensor->rope_order));
     rows[static_cast<std::size_t>(r)] =
-        matrix.tensor->bytes.data() + static_cast<std::size_t>(in_file) * matrix.file_row_bytes();
+        matrix.tensor->row(in_file, rows_scratch + static_cast<std::size_t>(r) * matrix.tensor->row_bytes());
   }
-  model::pack(matrix.tensor->type, rows, matrix.into->cols, out, kernels, coded_rows);
+  model::pack(matrix.tensor->type, rows, matrix.into->cols, out, kernels, rows_scratch + most_made_bytes_);
 }
 
 // `begin` counts from the matrix's first byte; all of `out` is inside the matrix.
 void PackingPlan::pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out,
                               const kernels::KernelTable& kernels, std::byte* scratch) const {
   const std::size_t panel_bytes = matrix.into->panel_bytes, end = begin + out.size();
-  std::byte* const coded_rows = scratch + most_panel_bytes_;
+  std::byte* const rows_scratch = scratch + most_panel_bytes_;
   for (std::size_t panel = begin / panel_bytes; panel * panel_bytes < end; ++panel) {
     const std::size_t first = panel * panel_bytes, last = first + panel_bytes;
     const int index = static_cast<int>(panel);
     if (first >= begin && last <= end) {
-      pack_panel(matrix, index, out.data() + (first - begin), kernels, coded_rows);
+      pack_panel(matrix, index, out.data() + (first - begin), kernels, rows_scratch);
       continue;
     }
-    pack_panel(matrix, index, scratch, kernels, coded_rows);  // it reaches beyond `out`
+    pack_panel(matrix, index, scratch, kernels, rows_scratch);  // it reaches beyond `out`
     const std::size_t from = std::max(first, begin), to = std::min(last, end);
     std::memcpy(out.data() + (from - begin), scratch + (from - first), to - from);
   }

@@ -34,7 +34,7 @@ class PackingPlan {
   // Writes the packed bytes from `begin` on into `out`, while the system reads on in the file; what was read is dropped
   // from memory again. `scratch` has scratch_bytes() bytes of the calling thread's own.
   void pack(std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels, std::byte* scratch) const;
-  std::size_t scratch_bytes() const { return most_panel_bytes_ + most_coded_bytes_; }
+  std::size_t scratch_bytes() const { return most_panel_bytes_ + most_made_bytes_ + most_coded_bytes_; }
   // Points every matrix into the packed bytes.
   void place(const std::byte* packed) const;
   // File row, of a matrix or a vector, that holds output `row`: where the file interleaves the halves of a head, they are
@@ -49,13 +49,12 @@ class PackingPlan {
     std::size_t begin;  // among the packed bytes
 
     std::size_t end() const { return begin + static_cast<std::size_t>(into->num_panels()) * into->panel_bytes; }
-    std::size_t file_row_bytes() const;
     // The file's share of the packed bytes [from, to) of this matrix; packed and file bytes run along together, but for the
     // rows of a head.
     std::span<const std::byte> file_bytes(std::size_t from, std::size_t to) const;
   };
   void pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels,
-                  std::byte* coded_rows) const;
+                  std::byte* rows_scratch) const;
   void pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels,
                    std::byte* scratch) const;
   template <class Body>
@@ -67,7 +66,7 @@ class PackingPlan {
   int head_dim_, rope_dims_;
   std::vector<Matrix> matrices_;
   std::uint64_t bytes_ = 0;
-  std::size_t most_panel_bytes_ = 0, most_coded_bytes_ = 0;
+  std::size_t most_panel_bytes_ = 0, most_made_bytes_ = 0, most_coded_bytes_ = 0;
 };
 
 }  // namespace couplet::model

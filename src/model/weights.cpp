@@ -49,7 +49,9 @@ const float* WeightLoader::values(const Tensor& tensor, int size) {
                                             "\": expected F32, F16 or BF16, file says " + formats::info(tensor.type).name);
   const auto count = static_cast<std::size_t>(size);
   auto in_file = std::make_unique<float[]>(count), values = std::make_unique<float[]>(count);
-  formats::dequantize(tensor.type, tensor.bytes.data(), count, in_file.get());
+  std::vector<std::byte> made(tensor.row_bytes());
+  for (std::uint64_t row = 0, length = tensor.row_length(); row < tensor.num_rows(); ++row)
+    formats::dequantize(tensor.type, tensor.row(row, made.data()), length, in_file.get() + row * length);
   for (int i = 0; i < size; ++i)
     values[static_cast<std::size_t>(i)] = in_file[static_cast<std::size_t>(plan_.file_row(i, tensor.rope_order))];
   weights_->vectors.push_back(std::move(values));

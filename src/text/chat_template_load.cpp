@@ -8,8 +8,10 @@
 namespace couplet::text {
 namespace {
 
-// The text of the token whose id is under `key`; empty where the file has none.
-std::string token_text(const formats::CheckpointFile& file, const Tokenizer& tokenizer, std::string_view key) {
+// The text of a token: a folder says it, a GGUF file has the id under `key`; empty where the file has none.
+std::string token_text(const formats::CheckpointFile& file, const Tokenizer& tokenizer, std::string_view name,
+                       std::string_view key) {
+  if (const auto text = file.get_string("tokenizer.huggingface." + std::string(name))) return std::string(*text);
   const auto id = file.get_uint(key);
   if (!id) return {};
   if (*id >= static_cast<std::uint64_t>(tokenizer.vocab_size())) {
@@ -25,10 +27,10 @@ std::unique_ptr<ChatTemplate> load_chat_template(const formats::CheckpointFile& 
   const auto source = file.get_string("tokenizer.chat_template");
   if (!source) return nullptr;
   ChatTemplateTokens tokens;
-  tokens.bos = token_text(file, tokenizer, "tokenizer.ggml.bos_token_id");
-  tokens.eos = token_text(file, tokenizer, "tokenizer.ggml.eos_token_id");
-  tokens.unknown = token_text(file, tokenizer, "tokenizer.ggml.unknown_token_id");
-  tokens.padding = token_text(file, tokenizer, "tokenizer.ggml.padding_token_id");
+  tokens.bos = token_text(file, tokenizer, "bos_token", "tokenizer.ggml.bos_token_id");
+  tokens.eos = token_text(file, tokenizer, "eos_token", "tokenizer.ggml.eos_token_id");
+  tokens.unknown = token_text(file, tokenizer, "unk_token", "tokenizer.ggml.unknown_token_id");
+  tokens.padding = token_text(file, tokenizer, "pad_token", "tokenizer.ggml.padding_token_id");
   return std::make_unique<ChatTemplate>(std::string(*source), std::move(tokens));
 }
 

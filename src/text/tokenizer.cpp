@@ -7,6 +7,7 @@
 #include "text/bpe.h"
 #include "text/load.h"
 #include "text/spm.h"
+#include "text/tokenizer_json.h"
 #include "text/ugm.h"
 #include "text/utf8.h"
 
@@ -201,15 +202,33 @@ std::string VocabularyTokenizer::bytes(TokenId id, bool special) const {
                                            : vocabulary_.bytes[static_cast<std::size_t>(id)]);
 }
 
+namespace {
+
+std::unique_ptr<Tokenizer> load_from_folder(const formats::CheckpointFile& file) {
+  const auto json = file.get_string("tokenizer.huggingface.json");
+  if (!json && file.format() == "safetensors")
+    throw Error(ErrorKind::not_found, "[tokenizer] tokenizer.json: expected it in the folder, there is none; "
+                                      "AutoTokenizer's save_pretrained() in transformers writes it");
+  if (!json) throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.model: expected a name, got no such key");
+  TokenizerNames names;
+  names.bos = file.get_string("tokenizer.huggingface.bos_token").value_or("");
+  names.eos = file.get_string("tokenizer.huggingface.eos_token").value_or("");
+  names.adds_bos = file.get_bool("tokenizer.huggingface.add_bos_token");
+  const auto end_ids = file.get_ints("tokenizer.huggingface.eos_token_ids").value_or(std::vector<std::int64_t>());
+  names.end_ids = end_ids;
+  return load_tokenizer_json(*json, names);
+}
+
+}  // namespace
+
 std::unique_ptr<Tokenizer> load_tokenizer(const formats::CheckpointFile& file, std::string_view pre_tokenizer) {
   const auto model = file.get_string("tokenizer.ggml.model");
-  if (!model)
-    throw Error(ErrorKind::format, "[tokenizer] tokenizer.ggml.model: expected a name, got no such key");
-  if (*model == "gpt2") return load_bpe(file, pre_tokenizer);
+  if (model == "gpt2") return load_bpe(file, pre_tokenizer);
   if (!pre_tokenizer.empty()) {
-    throw Error(ErrorKind::usage, "[tokenizer] --pre-tokenizer: expected a model with byte-level BPE (\"gpt2\"), got " +
-                                      formats::in_quotes(*model));
+    throw Error(ErrorKind::usage, "[tokenizer] --pre-tokenizer: expected a GGUF file with byte-level BPE (\"gpt2\"), got " +
+                                      (model ? formats::in_quotes(*model) : std::string(file.format())));
   }
+  if (!model) return load_from_folder(file);
   if (*model == "llama") return load_spm(file);
   if (*model == "t5") return load_ugm(file);
   throw Error(ErrorKind::unsupported, "[tokenizer] tokenizer.ggml.model: expected one of gpt2, llama, t5, got " +

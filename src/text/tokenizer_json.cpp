@@ -22,25 +22,9 @@ JsonDocument parse(std::string_view text, const char* where) {
   return {std::as_bytes(std::span(text)), where, kMaxJsonBytes};
 }
 
-// Configs write "no limit" as an integer of 31 digits, which the parser refuses: of a long one 18 digits stay.
-std::string with_short_integers(std::string_view text) {
-  std::string out;
-  bool in_string = false;
-  std::size_t digits = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char byte = text[i];
-    const bool escapes = in_string && byte == '\\' && i + 1 < text.size();
-    if (byte == '"') in_string = !in_string;
-    digits = !in_string && byte >= '0' && byte <= '9' ? digits + 1 : 0;
-    if (digits <= 18) out += byte;
-    if (escapes) out += text[++i];
-  }
-  return out;
-}
-
 class Reader {
  public:
-  Reader(JsonObject file, std::optional<JsonObject> config) : file_(std::move(file)), config_(std::move(config)) {}
+  Reader(JsonObject file, const TokenizerNames& names) : file_(std::move(file)), names_(names) {}
 
   PipelineParts read() {
     parts_.pre_tokenizer = "tokenizer.json";
@@ -194,17 +178,6 @@ class Reader {
     }
   }
 
-  // The config's name of a token: a string, or an object that has it as "content".
-  TokenId named(const char* key) const {
-    if (!config_) return -1;
-    simdjson::dom::element value;
-    std::string_view text;
-    if (config_->object().at_key(key).get(value) != simdjson::SUCCESS) return -1;
-    const bool is_named =
-        value.get(text) == simdjson::SUCCESS || value.at_key("content").get(text) == simdjson::SUCCESS;
-    return is_named ? find(text) : -1;
-  }
-
   void read_ends() {
     Vocabulary& vocabulary = parts_.vocabulary;
     for (const std::uint64_t id : read_prefix(file_.get_object("post_processor"))) {
@@ -212,16 +185,23 @@ class Reader {
         file_.refuse("post_processor", "ids of the vocabulary", std::to_string(id));
       parts_.prefix.push_back(static_cast<TokenId>(id));
     }
-    vocabulary.bos = named("bos_token");
+    if (!names_.bos.empty()) vocabulary.bos = find(names_.bos);
     if (vocabulary.bos < 0 && !parts_.prefix.empty()) vocabulary.bos = parts_.prefix[0];
-    if (const auto adds_bos = config_ ? config_->get_bool("add_bos_token") : std::nullopt) {
-      const bool adds = *adds_bos && vocabulary.bos >= 0;
+    if (names_.adds_bos) {
+      const bool adds = *names_.adds_bos && vocabulary.bos >= 0;
       if (!adds) parts_.prefix.clear();
       if (adds && parts_.prefix.empty()) parts_.prefix = {vocabulary.bos};
     }
     vocabulary.adds_bos = !parts_.prefix.empty();
-    vocabulary.eos = named("eos_token");
-    vocabulary.end_ids = find_end_ids(vocabulary, {vocabulary.eos});
+    if (!names_.eos.empty()) vocabulary.eos = find(names_.eos);
+    std::vector<TokenId> ends = {vocabulary.eos};
+    for (const std::int64_t id : names_.end_ids) {
+      if (id < 0 || id > largest_)
+        throw Error(ErrorKind::format, "[tokenizer] \"eos_token_id\": expected ids below " + std::to_string(largest_ + 1) +
+                                           ", the tokens of tokenizer.json, got " + std::to_string(id));
+      ends.push_back(static_cast<TokenId>(id));
+    }
+    vocabulary.end_ids = find_end_ids(vocabulary, std::move(ends));
   }
 
   struct Entry {
@@ -230,7 +210,7 @@ class Reader {
     bool in_model;
   };
   JsonObject file_;
-  std::optional<JsonObject> config_;
+  const TokenizerNames& names_;
   PipelineParts parts_;
   std::vector<Entry> spelled_;
   std::unordered_map<std::string_view, TokenId> ids_;
@@ -240,11 +220,9 @@ class Reader {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, std::string_view config_json) {
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, const TokenizerNames& names) {
   const JsonDocument file = parse(tokenizer_json, "[tokenizer] tokenizer.json");
-  if (config_json.empty()) return make_pipeline(Reader(file.root(), {}).read());
-  const JsonDocument config = parse(with_short_integers(config_json), "[tokenizer] tokenizer_config.json");
-  return make_pipeline(Reader(file.root(), config.root()).read());
+  return make_pipeline(Reader(file.root(), names).read());
 }
 
 }  // namespace couplet::text

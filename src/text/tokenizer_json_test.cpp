@@ -111,12 +111,16 @@ TEST(TokenizerJson, BeginningsAndEnds) {
       "special_tokens": {"<s>": {"ids": [9]}, "<|im_end|>": {"ids": [10]}}})";
   const std::string json = file(kVocab, kMerges, more);
   EXPECT_EQ(ids_of(json, "ab", {.bos = true}), (Ids{9, 3}));
-  const auto plain = load_tokenizer_json(json, R"({"add_bos_token": false, "model_max_length": 1000000000000000019884624838656})");
+  const auto plain = load_tokenizer_json(json, {.adds_bos = false});
   EXPECT_EQ(plain->tokenize("ab", {.bos = true}), Ids{3});
-  const auto named = load_tokenizer_json(file(kVocab, kMerges, more), R"({"eos_token": {"content": "<|im_end|>"}, "bos_token": "<s>"})");
+  const auto named = load_tokenizer_json(file(kVocab, kMerges, more), {.bos = "<s>", .eos = "<|im_end|>"});
   EXPECT_EQ(named->eos_id(), 10);
   EXPECT_EQ(named->bos_id(), 9);
   EXPECT_EQ(Ids(named->end_ids().begin(), named->end_ids().end()), Ids{10});
+  const std::int64_t ends[] = {9, 2}, outside[] = {11};
+  const auto more_ends = load_tokenizer_json(json, {.end_ids = ends});
+  EXPECT_EQ(Ids(more_ends->end_ids().begin(), more_ends->end_ids().end()), (Ids{2, 9, 10}));
+  EXPECT_THROW(load_tokenizer_json(json, {.end_ids = outside}), Error);
 }
 
 TEST(TokenizerJson, RefusesLies) {

@@ -55,8 +55,8 @@ std::vector<Lie> header_lies() {
 std::vector<Lie> entry_lies() {
   const std::string good = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   return {
-      {"Twice", entry(good).entry("t", good), "[safetensors] header \"t\": expected it once, file says it several times"},
-      {"Null", entry("null"), "[safetensors] tensor \"t\": expected a tensor, file says null"},
+      {"Twice", entry(good).entry("t", good), "[safetensors] tensor \"t\": expected it once, file says it several times"},
+      {"Null", entry("null"), "[safetensors] tensor \"t\": expected an object, file says null"},
       {"Number", entry("7"), "[safetensors] tensor \"t\": expected an object, file says the number 7"},
       {"EmptyName", Builder().add("", "F32", {2}, 8), "[safetensors] tensor \"\": expected a name of 1 to 255 bytes"},
       {"LongName", Builder().add(std::string(256, 'n'), "F32", {2}, 8), "expected a name of 1 to 255 bytes"},

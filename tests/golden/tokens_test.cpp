@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,7 +18,6 @@
 #include "couplet/tokenizer.h"
 #include "formats/checkpoint_file.h"
 #include "text/load.h"
-#include "text/tokenizer_json.h"
 
 namespace couplet {
 namespace {
@@ -30,13 +28,6 @@ std::filesystem::path models_folder() {
   const char* folder = std::getenv("COUPLET_MODELS");
   const char* home = std::getenv("HOME");
   return folder != nullptr ? folder : std::filesystem::path(home != nullptr ? home : "") / ".cache/couplet";
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw std::runtime_error("no file " + path.string() + ": get it with tools/fetch_tokenizers.py or set COUPLET_MODELS");
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // One tokenizer a model for the whole program.
@@ -59,9 +50,7 @@ const Tokenizer& folder_tokenizer_of(const std::string& name) {
   static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
   std::unique_ptr<Tokenizer>& tokenizer = loaded[name];
   if (!tokenizer) {
-    const auto folder = models_folder() / "tokenizers" / name;
-    tokenizer =
-        text::load_tokenizer_json(read_file(folder / "tokenizer.json"), read_file(folder / "tokenizer_config.json"));
+    tokenizer = text::load_tokenizer(*formats::CheckpointFile::open(models_folder() / "tokenizers" / name));
   }
   return *tokenizer;
 }

@@ -29,6 +29,8 @@ struct Loaded {
     file = formats::CheckpointFile::parse(bytes);
     config = model::read_config(*file);
   }
+  explicit Loaded(std::unique_ptr<formats::CheckpointFile> opened)
+      : file(std::move(opened)), config(model::read_config(*file)) {}
   std::vector<std::byte> bytes;
   std::unique_ptr<formats::CheckpointFile> file;
   model::ModelConfig config;
