@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "couplet/error.h"
 #include "formats/json.h"
 #include "formats/printable.h"
 #include "text/pipeline.h"

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <ostream>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "couplet/error.h"
 #include "tests/families/tiny_files.h"
@@ -124,7 +126,7 @@ TEST_P(Families, ThreadsAndLevelsChangeNothing) {
 std::vector<std::byte> with_mxfp4_experts(std::vector<std::byte> bytes, bool as_floats) {
   constexpr auto kType = formats::TensorType::mxfp4;
   const formats::TensorTypeInfo& info = formats::info(kType);
-  const auto file = CheckpointFile::parse(bytes);
+  const auto file = formats::CheckpointFile::parse(bytes);
   std::mt19937_64 random(7);
   for (const formats::Tensor& tensor : file->tensors()) {
     if (!tensor.name.ends_with("_exps.weight") || tensor.row_length() % info.block_values != 0) continue;
