@@ -14,9 +14,9 @@ namespace couplet::text {
 
 // What the files beside tokenizer.json say.
 struct TokenizerNames {
-  std::string_view bos, eos;                  // as spelled; empty: not said
-  std::optional<bool> adds_bos;               // nothing: as the post-processor has it
-  std::span<const std::int64_t> end_ids = {};  // that end an answer besides EOS
+  std::string_view bos = "", eos = "";          // as spelled; empty: not said
+  std::optional<bool> adds_bos = std::nullopt;  // nothing: as the post-processor has it
+  std::span<const std::int64_t> end_ids = {};   // that end an answer besides EOS
 };
 
 // Throws Error{format} for what breaks the rules, Error{unsupported} for what it doesn't know. With TokenizeOptions::bos
