@@ -12,7 +12,7 @@
 namespace couplet {
 
 struct ChatTemplateTokens {  // the texts that a template may name (bos_token, ...); empty: not defined
-  std::string bos, eos, unknown, separator, padding, classifier, mask;
+  std::string bos{}, eos{}, unknown{}, separator{}, padding{}, classifier{}, mask{};
 };
 
 class ChatTemplate {
@@ -29,6 +29,7 @@ class ChatTemplate {
   std::string render(std::string_view conversation) const;
   const std::string& source() const;
   const std::string& tool_use_source() const;
+  const ChatTemplateTokens& tokens() const;
 
   // False where the program was built without its template engine (no Rust); render() then throws and says so.
   static bool available();

@@ -89,6 +89,8 @@ ChatTemplate::~ChatTemplate() = default;
 const std::string& ChatTemplate::source() const { return state_->source; }
 const std::string& ChatTemplate::tool_use_source() const { return state_->tool_use_source; }
 
+const ChatTemplateTokens& ChatTemplate::tokens() const { return state_->tokens; }
+
 void ChatTemplate::set_worker_command(std::string program, std::string argument) {
   const std::lock_guard lock(settings().mutex);
   settings().program = std::move(program);

@@ -70,6 +70,9 @@ fn attr(interpreter: &mut Interpreter, value: &Value, name: &str) -> Result<Valu
 }
 
 fn number(name: &str, value: &Value, bound: &Bound) -> Result<Value> {
+    if value.as_str().is_some_and(|text| text.contains(|c: char| !c.is_ascii() && c.is_numeric())) {
+        return fail(format!("{name} of digits beyond ASCII is not supported"));
+    }
     match name {
         "abs" => {
             bound.take::<0>(name, [], 0)?;
