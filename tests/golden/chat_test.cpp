@@ -4,16 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "couplet/chat_prompt.h"
 #include "couplet/chat_template.h"
 #include "couplet/error.h"
+#include "golden_models.h"
 
 namespace couplet {
 namespace {
@@ -21,14 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;  // the order of keys is part of what a template prints
 
 const std::string kData = COUPLET_SOURCE_DIR "/tests/data/";
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<Json> read_lines(const std::string& path) {
   std::istringstream file(read_file(path));
@@ -111,6 +105,30 @@ TEST_F(ChatGolden, EveryTemplateOverEveryConversation) {
         templates.try_emplace(model, read_file(kData + "templates/" + model + ".jinja"), kTokens);
     expect_same(line, render(chat->second, conversations.at(conversation)));
   }
+}
+
+// The template writes BOS and the tokenizer adds it: one stands in the prompt. Where neither does, none.
+TEST_F(ChatGolden, NoBosTwice) {
+  const std::string conversation = R"({"messages": [{"role": "user", "content": "Hi <|begin_of_text|><bos>"}]})";
+  const auto prompt = [&](const Tokenizer& tokenizer, const char* model, const std::string& bos) {
+    const ChatTemplate chat(read_file(kData + "templates/" + model + ".jinja"), {.bos = bos});
+    EXPECT_EQ(chat.render(conversation).starts_with(bos), !bos.empty());
+    return chat_prompt(tokenizer, chat, conversation);
+  };
+  for (const auto& [tokenizer, model, bos] :
+       {std::tuple(&folder_tokenizer_of("llama3_1"), "llama3_1", "<|begin_of_text|>"),
+        std::tuple(&folder_tokenizer_of("gemma3"), "gemma3", "<bos>"), std::tuple(&tokenizer_of("gemma3"), "gemma3", "<bos>")}) {
+    SCOPED_TRACE(model);
+    ASSERT_TRUE(tokenizer->adds_bos());
+    const std::vector<TokenId> ids = prompt(*tokenizer, model, bos);
+    EXPECT_EQ(ids.front(), tokenizer->bos_id());
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer->bos_id()), 1);
+    EXPECT_EQ(ids, prompt(*tokenizer, model, "")) << "a template that writes none";
+  }
+  const Tokenizer& smollm2 = tokenizer_of("smollm2");
+  EXPECT_FALSE(smollm2.adds_bos());
+  const std::vector<TokenId> turns = prompt(smollm2, "smollm2", "");
+  EXPECT_EQ(std::count(turns.begin(), turns.end(), smollm2.bos_id()), 2);  // <|im_start|>, which begins each turn
 }
 
 TEST_F(ChatGolden, Constructs) {

@@ -12,19 +12,19 @@ const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// A checkpoint's templates; the second is for conversations with tools and may be missing.
-pub struct Sources<'a> {
-    pub standard: &'a str,
-    pub tool_use: &'a str,
+pub struct Sources {
+    pub standard: String,
+    pub tool_use: String,
 }
 
-pub struct Conversation<'a> {
-    pub source: &'a str, // the template that this conversation takes
+pub struct Conversation {
+    pub source: String, // of the template that this conversation takes
     pub context: Object,
     continued: Option<String>, // the final message's text, where the model is to continue it
 }
 
 /// Every key of `json` becomes a variable of the template, over the special tokens.
-pub fn prepare<'a>(json: &str, tokens: &[(&str, &str)], sources: &Sources<'a>) -> Result<Conversation<'a>, String> {
+pub fn prepare(json: &str, tokens: &[(&str, &str)], sources: Sources) -> Result<Conversation, String> {
     let parsed = serde_json::from_str(json).map_err(|e| format!("the conversation is no readable JSON: {e}"))?;
     let Value::Object(mut given) = parsed else {
         return Err("the conversation: expected a JSON object".to_string());
@@ -32,21 +32,19 @@ pub fn prepare<'a>(json: &str, tokens: &[(&str, &str)], sources: &Sources<'a>) -
     let mut messages = messages(given.remove("messages"))?;
     let tools = objects(given.remove("tools"), "tools")?;
     let documents = objects(given.remove("documents"), "documents")?;
-    let source = match sources {
-        Sources { tool_use, .. } if !tool_use.is_empty() && !tools.is_null() => tool_use,
-        Sources { standard: "", tool_use } if !tool_use.is_empty() => {
-            return Err("the model has a template for conversations with tools alone, and this one has none".to_string());
-        }
-        Sources { standard, .. } => standard,
-    };
+    let has_tool_use = !sources.tool_use.is_empty();
+    if has_tool_use && tools.is_null() && sources.standard.is_empty() {
+        return Err("the model has a template for conversations with tools alone, and this one has none".to_string());
+    }
+    let source = if has_tool_use && !tools.is_null() { sources.tool_use } else { sources.standard };
     let generate = given.remove("add_generation_prompt").unwrap_or(Value::Bool(false));
     let continued = match given.remove("continue_final_message") {
         None | Some(Value::Null | Value::Bool(false)) => None,
         Some(_) if generate == Value::Bool(true) => {
             return Err("continue_final_message and add_generation_prompt exclude each other".to_string())
         }
-        Some(Value::Bool(true)) => Some(mark_final_message(&mut messages, "content", source)?),
-        Some(Value::String(field)) => Some(mark_final_message(&mut messages, &field, source)?),
+        Some(Value::Bool(true)) => Some(mark_final_message(&mut messages, "content", &source)?),
+        Some(Value::String(field)) => Some(mark_final_message(&mut messages, &field, &source)?),
         Some(_) => return Err("continue_final_message: expected true, false or the name of a field".to_string()),
     };
 
@@ -133,7 +131,7 @@ fn mark_final_message(messages: &mut [Value], field: &str, source: &str) -> Resu
     }
 }
 
-impl Conversation<'_> {
+impl Conversation {
     /// The rendered text up to the end of the message to continue, or all of it where there is none.
     pub fn cut(&self, mut rendered: String) -> Result<String, String> {
         let Some(message) = &self.continued else {

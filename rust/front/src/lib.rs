@@ -49,11 +49,11 @@ unsafe fn render(request: &Request) -> Result<String, String> {
         ("mask_token", request.mask.text("text of the mask token")?),
     ];
     let sources = Sources {
-        standard: request.source.text("template's source")?,
-        tool_use: request.tool_use_source.text("source of the template for tools")?,
+        standard: request.source.text("template's source")?.to_string(),
+        tool_use: request.tool_use_source.text("source of the template for tools")?.to_string(),
     };
     let conversation = request.conversation.text("conversation")?;
-    render::render(&sources, &tokens, conversation, request.local_seconds)
+    render::render(sources, &tokens, conversation, request.local_seconds)
 }
 
 /// A message on one line, at most 500 characters long: a template chooses its words.

@@ -25,9 +25,9 @@ fn parsed(source: &str) -> Result<Rc<Template>, Error> {
 }
 
 /// `local_seconds` is what strftime_now shows: local time, as Python's datetime.now().
-pub fn render(sources: &Sources, tokens: &[(&str, &str)], json: &str, local_seconds: i64) -> Result<String, String> {
+pub fn render(sources: Sources, tokens: &[(&str, &str)], json: &str, local_seconds: i64) -> Result<String, String> {
     let conversation = conversation::prepare(json, tokens, sources)?;
-    let template = parsed(conversation.source).map_err(|error| explain("compile", error))?;
+    let template = parsed(&conversation.source).map_err(|error| explain("compile", error))?;
     let variables = conversation.context.iter().map(|(name, value)| (name.clone(), Value::from(value))).collect();
     let rendered = template.render(variables, local_seconds).map_err(|error| explain("render", error))?;
     conversation.cut(rendered)

@@ -96,17 +96,7 @@ impl Interpreter {
                 let value = self.filtered(filter, text, &inner)?;
                 self.assign(target, value, scope)?;
             }
-            Stmt::FilterBlock(filter, body) => {
-                let inner = Scope::inside(scope);
-                let (text, flow) = self.captured(body, &inner)?;
-                if flow != Flow::Next {
-                    return Ok(flow);
-                }
-                match self.filtered(filter, text, &inner)? {
-                    Value::Str(text) | Value::Markup(text) => self.out.push_str(&text),
-                    other => return fail(format!("filter block: expected text, got {}", other.type_name())),
-                }
-            }
+            Stmt::FilterBlock(filter, body) => return self.filter_block(filter, body, scope),
             Stmt::With(values, body) => {
                 let inner = Scope::inside(scope);
                 for (target, value) in values {
@@ -132,6 +122,19 @@ impl Interpreter {
             }
             Stmt::Break => return Ok(Flow::Break),
             Stmt::Continue => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn filter_block(&mut self, filter: &Expr, body: &Body, scope: &Rc<Scope>) -> Result<Flow> {
+        let inner = Scope::inside(scope);
+        let (text, flow) = self.captured(body, &inner)?;
+        if flow != Flow::Next {
+            return Ok(flow);
+        }
+        match self.filtered(filter, text, &inner)? {
+            Value::Str(text) | Value::Markup(text) => self.out.push_str(&text),
+            other => return fail(format!("filter block: expected text, got {}", other.type_name())),
         }
         Ok(Flow::Next)
     }
