@@ -26,7 +26,7 @@ if(NOT COUPLET_RUST STREQUAL "OFF")
     set(front "${CMAKE_SOURCE_DIR}/rust/front")
     set(front_target_dir "${CMAKE_BINARY_DIR}/rust")
     set(front_library "${front_target_dir}/release/libcouplet_front.a")
-    file(GLOB front_sources CONFIGURE_DEPENDS "${front}/src/*.rs")
+    file(GLOB_RECURSE front_sources CONFIGURE_DEPENDS "${front}/src/*.rs")
     add_custom_command(
       OUTPUT "${front_library}"
       COMMAND "${CMAKE_COMMAND}" -E env "CARGO_TARGET_DIR=${front_target_dir}"

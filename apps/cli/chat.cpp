@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "chat_prompter.h"
 #include "commands.h"
-#include "couplet/chat_prompt.h"
 #include "generate.h"
 #include "interrupt.h"
 #include "line_editor.h"
@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 struct ChatOptions {
   CommonOptions common;
   SamplingArguments sampling;
+  TemplateArguments chat_template;
   std::string system;
 };
 
@@ -31,6 +32,7 @@ bool read_options(Arguments arguments, ChatOptions& options) {
       "chat", "A conversation. /help lists its commands; Ctrl-C stops a reply, Ctrl-D ends the program.");
   options.common.add_to(line);
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
+  options.chat_template.add_to(line);
   options.sampling.add_to(line);
   if (!line.parse(arguments)) return false;
   if (options.sampling.logprobs)
@@ -40,8 +42,9 @@ bool read_options(Arguments arguments, ChatOptions& options) {
 
 class Conversation {
  public:
-  Conversation(Engine& engine, const ChatOptions& options)
+  Conversation(Engine& engine, const ChatPrompter& prompter, const ChatOptions& options)
       : engine_(&engine),
+        prompter_(&prompter),
         options_(&options),
         sampling_(options.sampling.resolve(engine.checkpoint().summary())) {
     clear();
@@ -63,8 +66,8 @@ class Conversation {
     request.sampling = sampling_;
     request.stop = options_->sampling.stop;
     try {
-      request.prompt = chat_prompt(engine_->checkpoint(),
-                                   Json{{"messages", messages_}, {"add_generation_prompt", true}}.dump());
+      request.prompt = prompter_->chat_ids(
+          prompter_->with_variables({{"messages", messages_}, {"add_generation_prompt", true}}));
       check_room(request.prompt.size());
       add("assistant", reply(std::move(request)));
     } catch (const Error& error) {
@@ -119,6 +122,7 @@ class Conversation {
   }
 
   Engine* engine_;
+  const ChatPrompter* prompter_;
   const ChatOptions* options_;
   SamplingOptions sampling_;
   Json messages_;
@@ -162,12 +166,13 @@ int chat_command(Arguments arguments) {
   ChatOptions options;
   if (!read_options(arguments, options)) return 0;
   const auto checkpoint = open_model(options.common);
-  if (checkpoint->chat_template() == nullptr)
+  const ChatPrompter prompter(checkpoint, options.chat_template);
+  if (prompter.chat_template() == nullptr)
     throw Error(ErrorKind::template_failed,
                 "[chat] this model has no chat template, so it knows no turns: couplet run completes raw "
-                "text with it");
+                "text with it, --template FILE brings a template");
   const auto engine = load_engine(checkpoint, options.common.engine);
-  Conversation conversation(*engine, options);
+  Conversation conversation(*engine, prompter, options);
   if (options.sampling.seed_was_drawn(conversation.sampling()))
     note(fmt::format("seed {}", conversation.sampling().seed));
   // From a pipe only a reply is shielded: waiting for the next line must have an end.

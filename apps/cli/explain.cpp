@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "chat_prompter.h"
 #include "commands.h"
 #include "explain_view.h"
 #include "interrupt.h"
@@ -20,6 +21,7 @@ using Json = nlohmann::ordered_json;
 struct ExplainOptions {
   CommonOptions common;
   SamplingArguments sampling;
+  TemplateArguments chat_template;
   std::optional<std::string> prompt;
   std::string system;
   bool raw = false;
@@ -36,6 +38,7 @@ bool read_options(Arguments arguments, ExplainOptions& options) {
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
   line.integer("--alternatives", options.alternatives, 1, kMaxAlternatives,
                "Tokens shown of a distribution; default: 5");
+  options.chat_template.add_to(line);
   options.sampling.add_to(line);
   return line.parse(arguments);
 }
@@ -124,14 +127,15 @@ int explain_command(Arguments arguments) {
   ExplainOptions options;
   if (!read_options(arguments, options)) return 0;
   const auto checkpoint = open_model(options.common);
-  const PromptForm form = prompt_form(*checkpoint, options.raw);
+  const ChatPrompter prompter(checkpoint, options.chat_template);
+  const PromptForm form = prompter.form(options.raw);
   const std::string text = prompt_text(options.prompt);
   Explanation explanation;
-  explanation.prompt = prompt_ids(*checkpoint, form, options.system, text);
+  explanation.prompt = prompter.ids(form, options.system, text);
   explanation.templated = form == PromptForm::chat;
   explanation.has_system = !options.system.empty();
   explanation.sampling = options.sampling.resolve(checkpoint->summary());
-  find_own_tokens(*checkpoint, options.system, text, explanation);
+  find_own_tokens(checkpoint->tokenizer(), prompter, options.system, text, explanation);
 
   const auto engine = load_engine(checkpoint, options.common.engine);
   const EngineInfo& info = engine->info();

@@ -103,9 +103,8 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-void find_own_tokens(const Checkpoint& checkpoint, std::string_view system, std::string_view text,
-                     Explanation& explanation) {
-  const Tokenizer& tokenizer = checkpoint.tokenizer();
+void find_own_tokens(const Tokenizer& tokenizer, const ChatPrompter& prompter, std::string_view system,
+                     std::string_view text, Explanation& explanation) {
   const std::vector<TokenId>& prompt = explanation.prompt;
   const std::size_t num_bos =
       tokenizer.adds_bos() && !prompt.empty() && prompt[0] == tokenizer.bos_id() ? 1 : 0;
@@ -117,9 +116,9 @@ void find_own_tokens(const Checkpoint& checkpoint, std::string_view system, std:
   const std::string_view trimmed = trim(text);
   std::string ours, other;
   try {
-    const ChatTemplate& chat_template = *checkpoint.chat_template();
-    ours = chat_template.render(one_turn(system, text));
-    other = chat_template.render(one_turn(system, std::string(1, another_character(text, trimmed))));
+    const ChatTemplate& chat_template = *prompter.chat_template();
+    ours = chat_template.render(prompter.one_turn(system, text));
+    other = chat_template.render(prompter.one_turn(system, std::string(1, another_character(text, trimmed))));
   } catch (const Error&) {
     return;  // the prompt itself was rendered: only the marks are missing
   }

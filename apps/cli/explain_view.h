@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chat_prompter.h"
 #include "couplet/engine.h"
 #include "couplet/machine.h"
 #include "generate.h"
@@ -37,8 +38,8 @@ struct Explanation {
 
 // Marks the tokens that the user's own text became: those that differ from the same conversation's around
 // another text. None where a template does more with the text than trim it.
-void find_own_tokens(const Checkpoint& checkpoint, std::string_view system, std::string_view text,
-                     Explanation& explanation);
+void find_own_tokens(const Tokenizer& tokenizer, const ChatPrompter& prompter, std::string_view system,
+                     std::string_view text, Explanation& explanation);
 
 // Prints part after part while the run goes on. A long reply's middle rows are left out, and how many is
 // said.

@@ -88,27 +88,43 @@ std::vector<TokenId> read_ids(const Json& object, int vocab_size) {
   return read_ids(*ids, "ids", vocab_size);
 }
 
+// A list of objects under `key`; null is none.
+void take_objects(const Json& from, const char* key, const char* what, Json& to) {
+  const auto found = from.find(key);
+  if (found == from.end() || found->is_null()) return;
+  if (!found->is_array()) refuse(key, fmt::format("a list of {}", what), shown(*found));
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    if (!(*found)[i].is_object()) refuse(fmt::format("{}[{}]", key, i), "an object", shown((*found)[i]));
+  }
+  to[key] = *found;
+}
+
 // The keys that a template knows, checked.
 Json conversation_of(const Json& object) {
   check_object(object);
   Json conversation = Json::object();
-  const auto messages = object.find("messages");
-  if (messages == object.end()) throw Error(ErrorKind::format, "expected the key \"messages\", got none");
-  if (!messages->is_array()) refuse("messages", "a list of messages", shown(*messages));
-  for (std::size_t i = 0; i < messages->size(); ++i) {
-    if (!(*messages)[i].is_object())
-      refuse(fmt::format("messages[{}]", i), "an object", shown((*messages)[i]));
-  }
-  conversation["messages"] = *messages;
-  const auto tools = object.find("tools");
-  if (tools != object.end() && !tools->is_null()) {
-    if (!tools->is_array()) refuse("tools", "a list of tools", shown(*tools));
-    conversation["tools"] = *tools;
-  }
+  take_objects(object, "messages", "messages", conversation);
+  if (!conversation.contains("messages")) throw Error(ErrorKind::format, "expected the key \"messages\", got none");
+  take_objects(object, "tools", "tools", conversation);
+  take_objects(object, "documents", "documents", conversation);
   const auto prompt = object.find("add_generation_prompt");
   if (prompt != object.end()) {
     if (!prompt->is_boolean()) refuse("add_generation_prompt", "true or false", shown(*prompt));
     conversation["add_generation_prompt"] = *prompt;
+  }
+  const auto continued = object.find("continue_final_message");
+  if (continued != object.end()) {
+    if (!continued->is_boolean() && !continued->is_string())
+      refuse("continue_final_message", "true, false or the name of a field", shown(*continued));
+    conversation["continue_final_message"] = *continued;
+  }
+  const auto variables = object.find("chat_template_kwargs");
+  if (variables == object.end() || variables->is_null()) return conversation;
+  if (!variables->is_object()) refuse("chat_template_kwargs", "an object", shown(*variables));
+  for (const auto& [name, value] : variables->items()) {
+    if (conversation.contains(name) || object.contains(name))
+      refuse("chat_template_kwargs", "variables of the template", name + ", which the conversation has");
+    conversation[name] = value;
   }
   return conversation;
 }
@@ -142,10 +158,18 @@ std::vector<TokenId> parse_ids_line(std::string_view line, int vocab_size) {
   return read_ids(parse_object(line), vocab_size);
 }
 
-std::string parse_conversation_line(std::string_view line) {
+std::string json_or_text(std::string_view text) {
+  try {
+    return parse_json(text).dump();
+  } catch (const Error&) {
+    return Json(text).dump();
+  }
+}
+
+Json parse_conversation_line(std::string_view line) {
   const Json value = parse_json(line);
   try {
-    return conversation_of(value).dump();
+    return conversation_of(value);
   } catch (const Error& error) {
     throw Error(ErrorKind::template_failed, error.what());
   }

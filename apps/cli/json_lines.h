@@ -4,6 +4,7 @@
 // up with an unchecked id.
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,10 +27,13 @@ ScoreLine parse_score_line(std::string_view line, int vocab_size);
 std::string parse_text_line(std::string_view line);                          // {"text": "..."}
 std::vector<TokenId> parse_ids_line(std::string_view line, int vocab_size);  // {"ids": [...]}
 
-// {"messages": [...], "tools": [...]?, "add_generation_prompt": bool?}, as the JSON text that ChatTemplate
-// renders: these keys alone, in the order and spelling of the line. JSON that is no conversation throws
-// Error{template_failed}: it costs its line alone.
-std::string parse_conversation_line(std::string_view line);
+// {"messages": [...], "tools": [...]?, "documents": [...]?, "add_generation_prompt": bool?,
+// "continue_final_message": bool or string?, "chat_template_kwargs": {...}?} as what ChatTemplate renders, the last
+// one's keys beside the others. JSON that is no conversation throws Error{template_failed}: it costs its line alone.
+nlohmann::ordered_json parse_conversation_line(std::string_view line);
+
+// The text itself where it is JSON, else the JSON string that says it.
+std::string json_or_text(std::string_view text);
 
 // The lines of a file or of standard input ("-"), one at a time, so that a large file needs no memory. Blank
 // lines are skipped. Throws Error{io}, and Error{format} for a line beyond kMaxLineBytes.

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace couplet::cli {
 namespace {
@@ -94,9 +95,10 @@ TEST(JsonLines, TokenizeTakesTextOrIds) {
 TEST(JsonLines, AConversationKeepsItsKeysInOrder) {
   EXPECT_EQ(
       parse_conversation_line(
-          R"({"model": 1, "tools": [{"z": 1, "a": {"c": 2, "b": "é"}}], "messages": [{"role": "user", "content": null}], "add_generation_prompt": true})"),
+          R"({"model": 1, "tools": [{"z": 1, "a": {"c": 2, "b": "é"}}], "messages": [{"role": "user", "content": null}], "add_generation_prompt": true})")
+          .dump(),
       R"({"messages":[{"role":"user","content":null}],"tools":[{"z":1,"a":{"c":2,"b":"é"}}],"add_generation_prompt":true})");
-  EXPECT_EQ(parse_conversation_line(R"({"messages": [], "tools": null})"), R"({"messages":[]})");
+  EXPECT_EQ(parse_conversation_line(R"({"messages": [], "tools": null})").dump(), R"({"messages":[]})");
   for (const char* line :
        {"{}", R"({"messages": {}})", R"({"messages": [1]})", R"({"messages": [], "tools": 1})",
         R"({"messages": [], "add_generation_prompt": 1})"})

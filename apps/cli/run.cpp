@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chat_prompter.h"
 #include "commands.h"
 #include "generate.h"
 #include "interrupt.h"
@@ -18,6 +19,7 @@ using Json = nlohmann::ordered_json;
 struct RunOptions {
   CommonOptions common;
   SamplingArguments sampling;
+  TemplateArguments chat_template;
   std::optional<std::string> prompt;
   std::string system;
   bool raw = false;
@@ -32,6 +34,7 @@ bool read_options(Arguments arguments, RunOptions& options) {
   line.flag("--raw", options.raw, "Complete the text as it stands, without the chat template");
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
   line.flag("--steps", options.steps, "Print the reply so far after every decode step");
+  options.chat_template.add_to(line);
   options.sampling.add_to(line);
   return line.parse(arguments);
 }
@@ -90,9 +93,10 @@ int run_command(Arguments arguments) {
   check_combination(options);
   const auto checkpoint = open_model(options.common);
   const Tokenizer& tokenizer = checkpoint->tokenizer();
-  const PromptForm form = prompt_form(*checkpoint, options.raw);
+  const ChatPrompter prompter(checkpoint, options.chat_template);
+  const PromptForm form = prompter.form(options.raw);
   Request request;
-  request.prompt = prompt_ids(*checkpoint, form, options.system, prompt_text(options.prompt));
+  request.prompt = prompter.ids(form, options.system, prompt_text(options.prompt));
   request.sampling = options.sampling.resolve(checkpoint->summary());
   request.stop = options.sampling.stop;
   request.log_probabilities = options.sampling.logprobs.has_value();

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "catalogue.h"
-#include "couplet/chat_prompt.h"
 #include "terminal.h"
 
 namespace couplet::cli {
@@ -47,33 +44,6 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint
                      grouped(static_cast<std::uint64_t>(info.context)),
                      grouped(static_cast<std::uint64_t>(engine->checkpoint().summary().context_length))));
   return engine;
-}
-
-PromptForm prompt_form(const Checkpoint& checkpoint, bool raw) {
-  if (raw) return PromptForm::raw;
-  if (checkpoint.chat_template() != nullptr) return PromptForm::chat;
-  note("this model has no chat template: the text is completed as it stands");
-  return PromptForm::raw;
-}
-
-std::string one_turn(std::string_view system, std::string_view prompt) {
-  nlohmann::ordered_json conversation = {{"messages", nlohmann::ordered_json::array()},
-                                         {"add_generation_prompt", true}};
-  if (!system.empty()) conversation["messages"].push_back({{"role", "system"}, {"content", system}});
-  conversation["messages"].push_back({{"role", "user"}, {"content", prompt}});
-  return conversation.dump();
-}
-
-std::vector<TokenId> prompt_ids(const Checkpoint& checkpoint, PromptForm form, std::string_view system,
-                                std::string_view prompt) {
-  if (form == PromptForm::chat) return chat_prompt(checkpoint, one_turn(system, prompt));
-  if (!system.empty())
-    throw Error(ErrorKind::usage,
-                "[options] --system: expected a model with a chat template and no --raw, "
-                "got a text completed as it stands");
-  const std::vector<TokenId> ids = checkpoint.tokenizer().tokenize(prompt, {.bos = true});
-  if (ids.empty()) throw Error(ErrorKind::usage, "[options] PROMPT: expected some text, got none");
-  return ids;
 }
 
 }  // namespace couplet::cli

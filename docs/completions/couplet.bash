@@ -6,6 +6,7 @@ _couplet() {
   local common="--threads --precision --cache-format --context --pre-tokenizer --json --quiet --help --version"
   local sampling="--max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty
     --frequency-penalty --logit-bias --stop --seed --ignore-eos --logprobs"
+  local template="--template --template-arg --template-date"
   local models="smollm2 gemma3" options=""
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
@@ -18,12 +19,12 @@ _couplet() {
     --template) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   case $command in
-    run) options="--raw --system --steps $sampling" ;;
-    chat) options="--system $sampling" ;;
-    explain) options="--raw --alternatives --system $sampling" ;;
+    run) options="--raw --system --steps $template $sampling" ;;
+    chat) options="--system $template $sampling" ;;
+    explain) options="--raw --alternatives --system $template $sampling" ;;
     tokenize) options="--bos --special --batch --detokenize" ;;
     score) options="--top --chunk --decode-from --parallel --cold" ;;
-    template) options="--template" ;;
+    template) options="$template" ;;
     bench) options="--prefill --decode --depth --batch --repeat --requests" ;;
     inspect) options="--machine" ;;
     pull) options="--sha256 --timeout --retries" common="--json --quiet --help --version" ;;

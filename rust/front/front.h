@@ -17,8 +17,9 @@ typedef struct {
 } couplet_front_bytes;
 
 typedef struct {
-  couplet_front_bytes source;                     /* the template */
-  couplet_front_bytes bos, eos, unknown, padding; /* special tokens; empty: not defined */
+  couplet_front_bytes source;          /* the template */
+  couplet_front_bytes tool_use_source; /* the one for conversations with tools; empty: there is none */
+  couplet_front_bytes bos, eos, unknown, separator, padding, classifier, mask; /* tokens' texts; empty: not defined */
   couplet_front_bytes conversation;               /* a JSON object: messages and what else the template may read */
   int64_t local_seconds; /* the local wall clock, in seconds since 1970-01-01 00:00 of that clock (strftime_now) */
 } couplet_front_request;

@@ -135,7 +135,8 @@ std::vector<TokenId> chat_prompt(const Tokenizer& tokenizer, const ChatTemplate&
   const engine::ControlSpellings spellings(tokenizer);
   engine::Json marked = engine::parse(conversation);
   const engine::Json plain = marked;
-  const std::string mark = engine::unused_mark(plain.dump(), chat_template.source());
+  const std::string mark = engine::unused_mark(
+      plain.dump(), chat_template.source() + chat_template.tool_use_source());
   engine::mark_strings(marked, spellings, mark);
   std::vector<TokenId> ids;
   if (marked == plain) {  // nothing in it spells a control token

@@ -11,23 +11,30 @@ namespace {
 
 using text::WorkerEnd, text::WorkerProcess;
 
-struct WorkerCommand {
+struct Settings {
   std::mutex mutex;
   std::string program = "/proc/self/exe";
   std::string argument = "template-worker";
+  std::optional<std::int64_t> local_seconds;
 };
 
-WorkerCommand& worker_command() {
-  static WorkerCommand command;
-  return command;
+Settings& settings() {
+  static Settings settings;
+  return settings;
+}
+
+// As the worker reads it; empty: the worker's own clock.
+std::string clock_field() {
+  const std::lock_guard lock(settings().mutex);
+  return settings().local_seconds ? std::to_string(*settings().local_seconds) : "";
 }
 
 std::unique_ptr<WorkerProcess> start_worker(WorkerProcess::Deadline deadline) {
   std::string program, argument;
   {
-    const std::lock_guard lock(worker_command().mutex);
-    program = worker_command().program;
-    argument = worker_command().argument;
+    const std::lock_guard lock(settings().mutex);
+    program = settings().program;
+    argument = settings().argument;
   }
   return std::make_unique<WorkerProcess>(program, argument, deadline);
 }
@@ -57,7 +64,7 @@ void check_size(const char* what, std::size_t bytes, std::size_t limit) {
 }  // namespace
 
 struct ChatTemplate::State {
-  std::string source;
+  std::string source, tool_use_source;
   ChatTemplateTokens tokens;
   std::mutex mutex;  // one render at a time
   std::unique_ptr<WorkerProcess> worker;
@@ -70,19 +77,29 @@ struct ChatTemplate::State {
   }
 };
 
-ChatTemplate::ChatTemplate(std::string source, ChatTemplateTokens tokens) : state_(std::make_unique<State>()) {
+ChatTemplate::ChatTemplate(std::string source, ChatTemplateTokens tokens, std::string tool_use_source)
+    : state_(std::make_unique<State>()) {
   state_->source = std::move(source);
+  state_->tool_use_source = std::move(tool_use_source);
   state_->tokens = std::move(tokens);
 }
 
 ChatTemplate::~ChatTemplate() = default;
 
 const std::string& ChatTemplate::source() const { return state_->source; }
+const std::string& ChatTemplate::tool_use_source() const { return state_->tool_use_source; }
+
+const ChatTemplateTokens& ChatTemplate::tokens() const { return state_->tokens; }
 
 void ChatTemplate::set_worker_command(std::string program, std::string argument) {
-  const std::lock_guard lock(worker_command().mutex);
-  worker_command().program = std::move(program);
-  worker_command().argument = std::move(argument);
+  const std::lock_guard lock(settings().mutex);
+  settings().program = std::move(program);
+  settings().argument = std::move(argument);
+}
+
+void ChatTemplate::set_clock(std::optional<std::int64_t> local_seconds) {
+  const std::lock_guard lock(settings().mutex);
+  settings().local_seconds = local_seconds;
 }
 
 std::string ChatTemplate::render(std::string_view conversation) const {
@@ -91,10 +108,13 @@ std::string ChatTemplate::render(std::string_view conversation) const {
                  "(rustup, or Debian's cargo-web)");
   }
   check_size("the template", state_->source.size(), text::kMaxSourceBytes);
+  check_size("the template for tools", state_->tool_use_source.size(), text::kMaxSourceBytes);
   check_size("the conversation", conversation.size(), text::kMaxConversationBytes);
   const ChatTemplateTokens& tokens = state_->tokens;
-  const std::string request = text::pack_fields(
-      {state_->source, tokens.bos, tokens.eos, tokens.unknown, tokens.padding, conversation});
+  const std::string clock = clock_field();
+  const std::string request =
+      text::pack_fields({state_->source, state_->tool_use_source, tokens.bos, tokens.eos, tokens.unknown,
+                         tokens.separator, tokens.padding, tokens.classifier, tokens.mask, conversation, clock});
 
   const std::lock_guard lock(state_->mutex);
   const auto deadline = std::chrono::steady_clock::now() + text::kRenderDeadline;

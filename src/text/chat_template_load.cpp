@@ -21,17 +21,24 @@ std::string token_text(const formats::CheckpointFile& file, const Tokenizer& tok
   return std::string(tokenizer.vocabulary_text(static_cast<TokenId>(*id)));
 }
 
+ChatTemplateTokens special_tokens(const formats::CheckpointFile& file, const Tokenizer& tokenizer) {
+  const auto text = [&](const char* name, const char* key) { return token_text(file, tokenizer, name, key); };
+  return {.bos = text("bos_token", "tokenizer.ggml.bos_token_id"),
+          .eos = text("eos_token", "tokenizer.ggml.eos_token_id"),
+          .unknown = text("unk_token", "tokenizer.ggml.unknown_token_id"),
+          .separator = text("sep_token", "tokenizer.ggml.seperator_token_id"),  // spelled so in the format
+          .padding = text("pad_token", "tokenizer.ggml.padding_token_id"),
+          .classifier = text("cls_token", "tokenizer.ggml.cls_token_id"),
+          .mask = text("mask_token", "tokenizer.ggml.mask_token_id")};
+}
+
 }  // namespace
 
 std::unique_ptr<ChatTemplate> load_chat_template(const formats::CheckpointFile& file, const Tokenizer& tokenizer) {
-  const auto source = file.get_string("tokenizer.chat_template");
-  if (!source) return nullptr;
-  ChatTemplateTokens tokens;
-  tokens.bos = token_text(file, tokenizer, "bos_token", "tokenizer.ggml.bos_token_id");
-  tokens.eos = token_text(file, tokenizer, "eos_token", "tokenizer.ggml.eos_token_id");
-  tokens.unknown = token_text(file, tokenizer, "unk_token", "tokenizer.ggml.unknown_token_id");
-  tokens.padding = token_text(file, tokenizer, "pad_token", "tokenizer.ggml.padding_token_id");
-  return std::make_unique<ChatTemplate>(std::string(*source), std::move(tokens));
+  const std::string source(file.get_string("tokenizer.chat_template").value_or(""));
+  const std::string tool_use(file.get_string("tokenizer.chat_template.tool_use").value_or(""));
+  if (source.empty() && tool_use.empty()) return nullptr;
+  return std::make_unique<ChatTemplate>(source, special_tokens(file, tokenizer), tool_use);
 }
 
 }  // namespace couplet::text

@@ -37,7 +37,8 @@ std::unique_ptr<ChatTemplate> load(const formats::GgufBuilder& builder) {
   return load_chat_template(*formats::CheckpointFile::parse(bytes), FourTokens());
 }
 
-constexpr const char* kShowTokens = "{{ bos_token }},{{ eos_token }},{{ unk_token }},{{ pad_token is defined }}";
+constexpr const char* kShowTokens =
+    "{{ bos_token }},{{ eos_token }},{{ unk_token }},{{ sep_token }},{{ pad_token is defined }}";
 
 TEST(LoadChatTemplate, NoneInTheFileIsNone) {
   EXPECT_EQ(load(formats::GgufBuilder().add("general.architecture", "llama")), nullptr);
@@ -48,12 +49,34 @@ TEST(LoadChatTemplate, KnowsTheFilesSpecialTokens) {
                              .add("tokenizer.chat_template", kShowTokens)
                              .add("tokenizer.ggml.bos_token_id", std::uint32_t{1})
                              .add("tokenizer.ggml.eos_token_id", std::uint32_t{2})
-                             .add("tokenizer.ggml.unknown_token_id", std::uint32_t{0}));
+                             .add("tokenizer.ggml.unknown_token_id", std::uint32_t{0})
+                             .add("tokenizer.ggml.seperator_token_id", std::uint32_t{3}));
   ASSERT_NE(chat, nullptr);
   EXPECT_EQ(chat->source(), kShowTokens);
   if (!ChatTemplate::available()) return;
   ChatTemplate::set_worker_command(COUPLET_BINARY_DIR "/tests/couplet_template_worker", "template-worker");
-  EXPECT_EQ(chat->render(R"({"messages": [{"role": "user"}]})"), "<s>,</s>,<unk>,False");
+  EXPECT_EQ(chat->render(R"({"messages": [{"role": "user"}]})"), "<s>,</s>,<unk>,<pad>,False");
+}
+
+TEST(LoadChatTemplate, AConversationWithToolsTakesTheTemplateForThem) {
+  const auto both = load(formats::GgufBuilder()
+                             .add("tokenizer.chat_template", "plain")
+                             .add("tokenizer.chat_template.tool_use", "{{ tools | length }} tools"));
+  const auto alone = load(formats::GgufBuilder().add("tokenizer.chat_template.tool_use", "{{ tools | length }} tools"));
+  ASSERT_NE(both, nullptr);
+  ASSERT_NE(alone, nullptr);
+  EXPECT_EQ(both->source(), "plain");
+  EXPECT_EQ(both->tool_use_source(), "{{ tools | length }} tools");
+  if (!ChatTemplate::available()) return;
+  ChatTemplate::set_worker_command(COUPLET_BINARY_DIR "/tests/couplet_template_worker", "template-worker");
+  constexpr const char* kWith = R"({"messages": [{"role": "user"}], "tools": [{"a": 1}]})";
+  constexpr const char* kEmpty = R"({"messages": [{"role": "user"}], "tools": []})";
+  constexpr const char* kWithout = R"({"messages": [{"role": "user"}], "tools": null})";
+  EXPECT_EQ(both->render(kWith), "1 tools");
+  EXPECT_EQ(both->render(kEmpty), "0 tools");  // as transformers chooses: given, though none
+  EXPECT_EQ(both->render(kWithout), "plain");
+  EXPECT_EQ(alone->render(kWith), "1 tools");
+  EXPECT_THROW(alone->render(kWithout), Error);
 }
 
 TEST(LoadChatTemplate, AnIdPastTheVocabularyIsRefused) {

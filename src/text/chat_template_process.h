@@ -14,7 +14,7 @@
 
 namespace couplet::text {
 
-constexpr std::string_view kWorkerHello = "couplet template worker 1";
+constexpr std::string_view kWorkerHello = "couplet template worker 2";
 constexpr const char* kWorkerMark = "COUPLET_TEMPLATE_WORKER";  // set in a worker's environment: it starts no other
 
 // A real template takes well under a millisecond and a MiB.

@@ -82,7 +82,7 @@ std::string refusal_of(const std::string& source, std::string_view conversation 
 }
 
 TEST_F(ChatTemplateTest, RendersInOneWorkerThatIsReused) {
-  const ChatTemplate chat("{{ bos_token }}" + std::string(kGoodTemplate), {"<s>", "", "", ""});
+  const ChatTemplate chat("{{ bos_token }}" + std::string(kGoodTemplate), {.bos = "<s>"});
   EXPECT_EQ(children().size(), 0U) << "a worker before the first render";
   EXPECT_EQ(chat.render(kHello), "<s><user>hello");
   const auto workers = children();
@@ -92,7 +92,7 @@ TEST_F(ChatTemplateTest, RendersInOneWorkerThatIsReused) {
 }
 
 TEST_F(ChatTemplateTest, AnEmptyTokenIsNotDefined) {
-  const ChatTemplate chat("{{ bos_token is defined }} {{ pad_token }} {{ unk_token }}", {"", "e", "u", "p"});
+  const ChatTemplate chat("{{ bos_token is defined }} {{ pad_token }} {{ unk_token }}", {.eos = "e", .unknown = "u", .padding = "p"});
   EXPECT_EQ(chat.render(kHello), "False p u");
 }
 
@@ -110,6 +110,36 @@ TEST_F(ChatTemplateTest, ShowsTheLocalTime) {
   const std::string before = now(), shown = chat.render(kHello), after = now();
   EXPECT_TRUE(shown == before || shown == after) << shown;
   unsetenv("TZ");
+}
+
+TEST_F(ChatTemplateTest, ShowsTheTimeThatWasSet) {
+  const ChatTemplate chat("{{ strftime_now('%d %b %Y %H:%M:%S') }}", {});
+  ChatTemplate::set_clock(1709164799);
+  EXPECT_EQ(chat.render(kHello), "28 Feb 2024 23:59:59");
+  ChatTemplate::set_clock(1709164800);
+  EXPECT_EQ(chat.render(kHello), "29 Feb 2024 00:00:00");
+  ChatTemplate::set_clock(std::nullopt);
+  EXPECT_NE(chat.render(kHello), "29 Feb 2024 00:00:00");
+}
+
+TEST_F(ChatTemplateTest, TheFinalMessageGoesOnWhereItsTextEnds) {
+  const auto continued = [](const std::string& source, const std::string& message, const std::string& field) {
+    const ChatTemplate chat(source, {});
+    return chat.render(R"({"messages": [{"role": "user", "content": "q"}, )" + message +
+                       R"(], "continue_final_message": )" + field + "}");
+  };
+  const std::string think = "{% for m in messages %}<{{ m.reasoning_content }}|{{ m.content }}>{% endfor %}";
+  const std::string answer = R"({"role": "a", "reasoning": "why ", "content": "so "})";
+  EXPECT_EQ(continued(kGoodTemplate, answer, "true"), "<user>q<a>so ");
+  EXPECT_EQ(continued(think, answer, "true"), "<|q><why |so ");
+  EXPECT_EQ(continued(think, answer, R"("reasoning")"), "<|q><why ");
+  EXPECT_EQ(continued("{{ messages[-1].content | trim }}.", answer, "true"), "so");
+  const std::string both = R"({"messages": [{"role": "u", "content": "x"}], "continue_final_message": true,)"
+                           R"( "add_generation_prompt": true})";
+  EXPECT_NE(refusal_of(kGoodTemplate, both).find("exclude each other"), std::string::npos);
+  EXPECT_THROW(continued(kGoodTemplate, answer, R"("refusal")"), Error) << "no such field";
+  EXPECT_THROW(continued("{{ messages | length }}", answer, "true"), Error) << "the template reads no content";
+  EXPECT_THROW(continued("{{ messages[0].content }}", answer, "true"), Error) << "it leaves out the last message";
 }
 
 TEST_F(ChatTemplateTest, ATemplateRefusesInItsOwnWords) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -55,7 +56,7 @@ bool write_frame(std::string_view start, std::string_view rest) {
 bool read_frame(std::string& frame) {
   std::uint32_t size = 0;
   if (!read_all(reinterpret_cast<char*>(&size), sizeof size)) return false;
-  if (size > kMaxSourceBytes + kMaxConversationBytes + (std::size_t{1} << 20)) return false;
+  if (size > 2 * kMaxSourceBytes + kMaxConversationBytes + (std::size_t{1} << 20)) return false;
   frame.resize(size);
   return read_all(frame.data(), frame.size());
 }
@@ -84,7 +85,10 @@ void allow_processor_seconds(int seconds) {
   setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-std::int64_t local_seconds() {
+// What the request says, else the real clock.
+std::int64_t local_seconds(std::string_view field) {
+  std::int64_t given = 0;
+  if (std::from_chars(field.data(), field.data() + field.size(), given).ec == std::errc()) return given;
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   return localtime_r(&now, &local) == nullptr ? now : now + local.tm_gmtoff;
@@ -93,11 +97,11 @@ std::int64_t local_seconds() {
 couplet_front_bytes bytes(std::string_view text) { return {text.data(), text.size()}; }
 
 bool answer(std::string_view request) {
-  const auto fields = text::unpack_fields(request, 6);
+  const auto fields = text::unpack_fields(request, 11);
   if (!fields) return false;
   const auto& f = *fields;
-  const couplet_front_request front{bytes(f[0]), bytes(f[1]), bytes(f[2]), bytes(f[3]),
-                                    bytes(f[4]), bytes(f[5]), local_seconds()};
+  const couplet_front_request front{bytes(f[0]), bytes(f[1]), bytes(f[2]), bytes(f[3]), bytes(f[4]), bytes(f[5]),
+                                    bytes(f[6]), bytes(f[7]), bytes(f[8]), bytes(f[9]), local_seconds(f[10])};
   couplet_front_bytes rendered{};
   const bool ok = couplet_front_render(&front, &rendered) == 1;
   const std::string_view prompt(rendered.data, rendered.size);

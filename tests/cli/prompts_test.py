@@ -43,6 +43,52 @@ class Template(Case):
             self.assertIn("odd", answers[0]["error"])
             self.assertEqual(answers[1], {"text": "<bos>b"})
 
+    def test_what_a_line_may_say(self):
+        source = ("{{ messages | length }}{{ tools | map(attribute='name') | join }}{{ documents | map(attribute='title') | join }}"
+                  "{{ enable_thinking }}{{ n | tojson }}{{ messages[-1].content }}.")
+        line = {"messages": [{"role": "assistant", "content": "so "}], "tools": [{"name": "T"}], "documents": [{"title": "D"}],
+                "continue_final_message": True, "chat_template_kwargs": {"enable_thinking": False, "n": [1, "é"]}}
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(source)
+            file.flush()
+            self.assertEqual(self.render(line, options=("--template", file.name)), [{"text": '1TDFalse[1, "é"]so '}])
+            for key, value in (("documents", {}), ("tools", [1]), ("continue_final_message", 1), ("chat_template_kwargs", []),
+                               ("chat_template_kwargs", {"messages": []}), ("chat_template_kwargs", {"tools": []})):
+                (answer,) = self.render(line | {key: value}, options=("--template", file.name))
+                self.assertIn(key, answer["error"])
+            (answer,) = self.render(line | {"add_generation_prompt": True}, options=("--template", file.name))
+            self.assertIn("exclude each other", answer["error"])
+
+    def test_arguments_and_the_date(self):
+        source = "{{ a | tojson }} {{ b | tojson }} {{ c | tojson }} {{ messages[0].content }} {{ strftime_now('%d %b %Y %H:%M') }}"
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(source)
+            file.flush()
+            options = ("--template", file.name, "--template-arg", "a=false", "--template-arg", 'b={"x": [1.5]}', "--template-arg",
+                       "c=be brief = ok", "--template-date", "2026-07-26 13:45:00")
+            self.assertEqual(self.render(one_turn("hi"), options=options),
+                             [{"text": 'false {"x": [1.5]} "be brief = ok" hi 26 Jul 2026 13:45'}])
+            line = one_turn("hi") | {"chat_template_kwargs": {"a": "mine"}}
+            self.assertTrue(self.render(line, options=options)[0]["text"].startswith('"mine" {'))
+            explained = self.done("explain", SMOL, "hi", "--max-tokens", "1", "--json", *options).json()
+            prompt = "".join(token["text"] for token in explained["prompt"])
+            self.assertEqual(prompt, 'false {"x": [1.5]} "be brief = ok" hi 26 Jul 2026 13:45')
+            for wrong, says in (("x", "NAME=VALUE"), ("=1", "NAME=VALUE"), ("messages=[]", "the conversation sets")):
+                self.refused(WRONG_USE, "run", SMOL, "hi", "--template-arg", wrong, says=says)
+            self.refused(WRONG_USE, "run", SMOL, "hi", "--template-arg", "a=1", "--template-arg", "a=2", says="once")
+            for wrong in ("today", "2026-02-30", "2026-07-26 24:00:00", "2026-07-26 1", "2026-07-26x"):
+                self.refused(WRONG_USE, "template", SMOL, "--template-date", wrong, says="--template-date")
+
+    def test_run_and_chat_take_another_template(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{{ messages[0].content }} {{ word }}")
+            file.flush()
+            options = ("--template", file.name, "--template-arg", "word=lazy", "--temperature", "0", "--max-tokens", "4", "--json")
+            plain = self.done("run", GEMMA, "The quick brown fox jumps over the lazy", "--raw", "--temperature", "0", "--max-tokens", "4").out
+            self.assertEqual(self.done("run", GEMMA, "The quick brown fox jumps over the", *options).json()["text"] + "\n", plain)
+            (answer,) = self.done("chat", GEMMA, *options, stdin="The quick brown fox jumps over the\n").json_lines()
+            self.assertEqual(answer["text"] + "\n", plain)
+
     def test_a_model_without_one_says_so(self):
         self.refused(FAILED, "template", GEMMA, stdin=json.dumps(one_turn("hi")), says="no chat template")
 

@@ -16,44 +16,12 @@
 #include <vector>
 
 #include "couplet/tokenizer.h"
-#include "formats/checkpoint_file.h"
-#include "text/load.h"
+#include "golden_models.h"
 
 namespace couplet {
 namespace {
 
 using Ids = std::vector<TokenId>;
-
-std::filesystem::path models_folder() {
-  const char* folder = std::getenv("COUPLET_MODELS");
-  const char* home = std::getenv("HOME");
-  return folder != nullptr ? folder : std::filesystem::path(home != nullptr ? home : "") / ".cache/couplet";
-}
-
-// One tokenizer a model for the whole program.
-const Tokenizer& tokenizer_of(const std::string& name) {
-  static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
-  std::unique_ptr<Tokenizer>& tokenizer = loaded[name];
-  if (!tokenizer) {
-    const auto path = models_folder() / (name + ".gguf");
-    if (!std::filesystem::exists(path)) {
-      throw std::runtime_error("no model " + path.string() + ": get it with `couplet pull " + name +
-                               "` or set COUPLET_MODELS");
-    }
-    tokenizer = text::load_tokenizer(*formats::CheckpointFile::open(path));
-  }
-  return *tokenizer;
-}
-
-// The same from the tokenizer.json of a Hugging Face folder.
-const Tokenizer& folder_tokenizer_of(const std::string& name) {
-  static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
-  std::unique_ptr<Tokenizer>& tokenizer = loaded[name];
-  if (!tokenizer) {
-    tokenizer = text::load_tokenizer(*formats::CheckpointFile::open(models_folder() / "tokenizers" / name));
-  }
-  return *tokenizer;
-}
 
 class GoldenTokens : public testing::TestWithParam<const char*> {};
 

@@ -1,8 +1,10 @@
 //! The C border (see front.h): bytes in, bytes out, and no panic passes it.
 
 mod conversation;
+mod jinja;
 mod render;
 
+use conversation::Sources;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 #[repr(C)]
@@ -14,10 +16,14 @@ pub struct Bytes {
 #[repr(C)]
 pub struct Request {
     source: Bytes,
+    tool_use_source: Bytes,
     bos: Bytes,
     eos: Bytes,
     unknown: Bytes,
+    separator: Bytes,
     padding: Bytes,
+    classifier: Bytes,
+    mask: Bytes,
     conversation: Bytes,
     local_seconds: i64,
 }
@@ -37,11 +43,17 @@ unsafe fn render(request: &Request) -> Result<String, String> {
         ("bos_token", request.bos.text("text of the BOS token")?),
         ("eos_token", request.eos.text("text of the EOS token")?),
         ("unk_token", request.unknown.text("text of the unknown token")?),
+        ("sep_token", request.separator.text("text of the separator token")?),
         ("pad_token", request.padding.text("text of the padding token")?),
+        ("cls_token", request.classifier.text("text of the classifier token")?),
+        ("mask_token", request.mask.text("text of the mask token")?),
     ];
-    let source = request.source.text("template's source")?;
+    let sources = Sources {
+        standard: request.source.text("template's source")?.to_string(),
+        tool_use: request.tool_use_source.text("source of the template for tools")?.to_string(),
+    };
     let conversation = request.conversation.text("conversation")?;
-    render::render(source, &tokens, conversation, request.local_seconds)
+    render::render(sources, &tokens, conversation, request.local_seconds)
 }
 
 /// A message on one line, at most 500 characters long: a template chooses its words.
