@@ -176,6 +176,7 @@ HfQuantization read_quantization(const HfConfigReader& reader) {
   const auto quantized = reader.json().get_object("quantization_config");
   if (!quantized) return {};
   const auto method = quantized->get_string("quant_method").value_or("one without a name");
+  if (method == "mxfp4" && reader.json().get_string("model_type") == "gpt_oss") return {};
   if (!is_f8_format(*quantized, method)) {
     std::string name = in_quotes(method);
     for (const char* detail : {"format", "quant_algo"})

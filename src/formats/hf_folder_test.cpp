@@ -321,10 +321,39 @@ TEST_F(HfFolderTest, F8IsMultipliedByItsScale) {
   EXPECT_NE(refused(by_block, f8_weights("weight_scale_inv", {2, 1}, {1, 2})).find("expected 2 x 2, one a block"), std::string::npos);
   EXPECT_NE(refused(by_row, f8_weights("weight_scale", {3}, {1, 2, 3})).find("expected one value, or 2 x 1"), std::string::npos);
   EXPECT_NE(refused(by_row, f8_weights("", {}, {})).find("expected a scale beside it"), std::string::npos);
-  EXPECT_NE(refused(by_row, embedding().add_floats("model.layers.0.mlp.up_proj.weight_scale", {1}, {1})).find("expected F8 weights"),
+  EXPECT_NE(refused(by_row, embedding().add_floats("model.layers.0.mlp.up_proj.weight_scale", {1}, {1})).find("expected weights that it scales"),
             std::string::npos);
   EXPECT_NE(refused(R"({"quant_method":"compressed-tensors","format":"pack-quantized"})", embedding())
                 .find("file says \"compressed-tensors\" \"pack-quantized\", which is not built in"), std::string::npos);
+}
+
+// Gates and ups in turns, codes of neighbours in a byte, scales apart.
+TEST_F(HfFolderTest, ExpertsOfMxfp4) {
+  const std::string prefix = "model.layers.0.mlp.experts.";
+  const auto weights = [&](const std::string& scales) {
+    std::string blocks;  // code (element + row) % 16
+    for (int row = 0; row < 4; ++row)
+      for (int byte = 0; byte < 16; ++byte) blocks += static_cast<char>((2 * byte + row) % 16 | (2 * byte + 1 + row) % 16 << 4);
+    return embedding()
+        .add_bytes(prefix + "gate_up_proj_blocks", "U8", {1, 4, 1, 16}, blocks)
+        .add_bytes(prefix + "gate_up_proj_scales", "U8", {1, 4, scales.size() / 4}, scales);
+  };
+  const std::string json = config("gpt_oss", R"("num_local_experts":1,"layer_types":["sliding_attention"],
+      "quantization_config":{"quant_method":"mxfp4"})");
+  write_model(json, weights("\x7f\x80\x7f\x7e"));
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->find("blk.0.ffn_up_exps.weight")->type, TensorType::mxfp4);
+  EXPECT_EQ(file->find("blk.0.ffn_up_exps.weight")->dims, (std::array<std::uint64_t, 4>{32, 2, 1, 1}));
+  constexpr float kCodes[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6};
+  const auto expect = [&](const char* name, std::size_t first, float scale_0, float scale_1) {
+    const std::vector<float> got = values(*file, name);
+    for (std::size_t i = 0; i < 64; ++i)
+      EXPECT_EQ(got.at(i), kCodes[(i % 32 + first + i / 32 * 2) % 16] * (i < 32 ? scale_0 : scale_1)) << name << i;
+  };
+  expect("blk.0.ffn_gate_exps.weight", 0, 1, 1);
+  expect("blk.0.ffn_up_exps.weight", 1, 2, 0.5F);
+  write_model(json, weights("\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f"));
+  EXPECT_NE(refusal().find("gate_up_proj_scales\": expected U8, one a block, file says 1 x 4 x 2 of U8"), std::string::npos) << refusal();
 }
 
 }  // namespace

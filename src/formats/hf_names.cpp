@@ -49,6 +49,9 @@ constexpr FusedRule kFused[] = {{"mlp.experts.gate_up_proj", "ffn_gate_exps.weig
                                 {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", {1, 2}},
                                 {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", {0, 2}},
                                 {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", {1, 2}},
+                                {"mlp.experts.gate_up_proj_blocks", "ffn_gate_exps.weight", {0, 2}},
+                                {"mlp.experts.gate_up_proj_blocks", "ffn_up_exps.weight", {1, 2}},
+                                {"mlp.experts.down_proj_blocks", "ffn_down_exps.weight", {0, 1}},
                                 {"mlp.experts.down_proj", "ffn_down_exps.weight", {0, 1}},
                                 {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", {0, 1}}};
 
@@ -123,11 +126,13 @@ bool is_ballast(std::string_view name) {
   return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::optional<std::string_view> scaled_weight(std::string_view name) {
+std::optional<std::string> scaled_weight(std::string_view name) {
+  constexpr std::string_view kOfBlocks = "_scales";
+  if (name.ends_with(kOfBlocks)) return std::string(name.substr(0, name.size() - kOfBlocks.size())) + "_blocks";
   constexpr std::string_view kEnds[] = {"_scale_inv", "_scale"};
   for (const std::string_view end : kEnds)
     if (name.ends_with(end) && name.substr(0, name.size() - end.size()).ends_with(".weight"))
-      return name.substr(0, name.size() - end.size());
+      return std::string(name.substr(0, name.size() - end.size()));
   return std::nullopt;
 }
 

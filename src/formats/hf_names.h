@@ -29,7 +29,8 @@ std::optional<std::string> text_part(std::string_view name);
 std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_view name);
 // One that a checkpoint may hold and nobody needs: it is computed from the config, or is for activations of 8 bits.
 bool is_ballast(std::string_view name);
-// "<weight>_scale_inv" or "<weight>_scale" is the scale of F8 weights: "<weight>". Else nullopt.
-std::optional<std::string_view> scaled_weight(std::string_view name);
+// Whose scale it is: "<weight>_scale_inv" and "<weight>_scale" are "<weight>"'s, of F8; "<weight>_scales" is
+// "<weight>_blocks"', of MXFP4. Else nullopt.
+std::optional<std::string> scaled_weight(std::string_view name);
 
 }  // namespace couplet::formats

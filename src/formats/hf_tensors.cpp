@@ -41,18 +41,30 @@ HfTensors::HfTensors(const HfConfig& config, std::span<const SafeTensor> found) 
     if (names.empty())
       fail(ErrorKind::unsupported, from.name,
            "expected a name of model_type " + in_quotes(config.type->name) + ", none of its tensors has this one");
-    for (const HfTensorName& name : names) name.columns ? take_columns(from, name) : take(from, name);
+    for (const HfTensorName& name : names) {
+      if (!name.columns) take(from, name);
+      else from.name.ends_with("_blocks") ? take_blocks(from, name) : take_columns(from, name);
+    }
   }
-  if (!scales_.empty()) fail(ErrorKind::format, scales_.begin()->second->name, "expected F8 weights that it scales, folder has none");
+  for (const auto& [weights, scale] : scales_)
+    if (!scale.is_used) fail(ErrorKind::format, scale.tensor->name, "expected weights that it scales, folder has none");
+  scales_.clear();
   finish();
 }
 
 void HfTensors::find_scales(std::span<const SafeTensor> found) {
   for (const SafeTensor& tensor : found) {
     const auto weight = scaled_weight(tensor.name);
-    if (weight && !scales_.emplace(*weight, &tensor).second)
+    if (weight && !scales_.emplace(*weight, Scale{&tensor, false}).second)
       fail(ErrorKind::format, tensor.name, "expected one scale of these weights, folder has several");
   }
+}
+
+const SafeTensor* HfTensors::find_scale(const SafeTensor& weights) {
+  const auto found = scales_.find(weights.name);
+  if (found == scales_.end()) return nullptr;
+  found->second.is_used = true;
+  return found->second.tensor;
 }
 
 void HfTensors::take(const SafeTensor& from, const HfTensorName& name) {
@@ -99,6 +111,25 @@ void HfTensors::take_columns(const SafeTensor& from, const HfTensorName& name) {
   add(tensor, name.name);
 }
 
+// [experts, outputs, blocks, 16], and a scale a block.
+void HfTensors::take_blocks(const SafeTensor& from, const HfTensorName& name) {
+  const SafeTensor* scales = find_scale(from);
+  if (scales == nullptr) fail(ErrorKind::format, from.name, "expected its scales beside it, \"..._scales\", folder has none");
+  const std::uint64_t first = name.columns->first, step = name.columns->step;
+  const auto& shape = from.shape;
+  if (from.dtype != "U8" || shape.size() != 4 || shape[3] != 16 || shape[1] % step != 0)
+    fail(ErrorKind::format, from.name, "expected experts x outputs x blocks x 16 of U8, file says " + from.shape_text() + " of " +
+                                           std::string(from.dtype));
+  if (scales->dtype != "U8" || scales->shape != std::vector(shape.begin(), shape.end() - 1))
+    fail(ErrorKind::format, scales->name, "expected U8, one a block, file says " + scales->shape_text() + " of " + std::string(scales->dtype));
+  Tensor tensor{};
+  tensor.type = TensorType::mxfp4;
+  tensor.dims = {shape[2] * 32, shape[1] / step, shape[0], 1};
+  tensor.num_dims = 3;
+  tensor.made = keep(std::make_unique<Mxfp4Rows>(from.bytes, scales->bytes, tensor, shape[1] / step, Strides{first, shape[1], step, 0}));
+  add(tensor, name.name);
+}
+
 Tensor HfTensors::to_tensor(const SafeTensor& from) {
   Tensor tensor{};
   tensor.type = type_of(from);
@@ -116,10 +147,8 @@ Tensor HfTensors::f8_tensor(const SafeTensor& from, Tensor tensor) {
   if (__builtin_mul_overflow(from.bytes.size(), sizeof(float), &ignored))
     fail(ErrorKind::resource, from.name, "expected a size inside 64 bits as F32");
   F8Scales scales;
-  const auto scale = scales_.find(from.name);
-  if (scale != scales_.end()) {
-    scales = read_scales(from, *scale->second);
-    scales_.erase(scale);
+  if (const SafeTensor* scale = find_scale(from)) {
+    scales = read_scales(from, *scale);
   } else if (config_->quantization.is_f8) {
     fail(ErrorKind::format, from.name, "expected a scale beside it, \"..._scale_inv\" or \"..._scale\", folder has none");
   }

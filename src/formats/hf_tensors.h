@@ -37,6 +37,8 @@ class HfTensors {
   void find_scales(std::span<const SafeTensor> found);
   void take(const SafeTensor& from, const HfTensorName& name);
   void take_columns(const SafeTensor& from, const HfTensorName& name);
+  void take_blocks(const SafeTensor& from, const HfTensorName& name);
+  const SafeTensor* find_scale(const SafeTensor& weights);
   Tensor to_tensor(const SafeTensor& from);
   Tensor f8_tensor(const SafeTensor& from, Tensor tensor);
   F8Scales read_scales(const SafeTensor& codes, const SafeTensor& scales) const;
@@ -48,7 +50,11 @@ class HfTensors {
   void finish();
 
   const HfConfig* config_ = nullptr;  // while it is made
-  std::map<std::string_view, const SafeTensor*> scales_;  // by the weight's name
+  struct Scale {
+    const SafeTensor* tensor;
+    bool is_used;
+  };
+  std::map<std::string, Scale> scales_;  // by the weights' name
   std::map<std::string, ExpertParts> experts_;
   std::vector<Tensor> tensors_;
   std::deque<std::string> names_;  // the tensors'

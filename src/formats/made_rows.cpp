@@ -52,6 +52,28 @@ void F8Rows::make_row(std::uint64_t row, std::byte* out) const {
   }
 }
 
+Mxfp4Rows::Mxfp4Rows(std::span<const std::byte> blocks, std::span<const std::byte> scales, const Tensor& shape,
+                     std::uint64_t rows_of_expert, const Strides& strides)
+    : blocks_(blocks),
+      scales_(scales),
+      blocks_in_row_(shape.row_length() / info(shape.type).block_values),
+      rows_of_expert_(rows_of_expert),
+      strides_(strides) {}
+
+// GGUF's block is the scale, then bytes whose low halves are codes 0 to 15 and whose high ones are codes 16 to 31.
+void Mxfp4Rows::make_row(std::uint64_t row, std::byte* out) const {
+  constexpr std::uint64_t kBytes = 16;
+  const std::uint64_t in_file =
+      strides_.first + row / rows_of_expert_ * strides_.of_expert + row % rows_of_expert_ * strides_.of_row;
+  const std::byte* scales = scales_.data() + in_file * blocks_in_row_;
+  const std::byte* codes = blocks_.data() + in_file * blocks_in_row_ * kBytes;
+  for (std::uint64_t block = 0; block < blocks_in_row_; ++block, codes += kBytes) {
+    const auto code = [&](std::uint64_t i) { return codes[i / 2] >> (i % 2 == 0 ? 0 : 4) & std::byte{15}; };
+    *out++ = scales[block];
+    for (std::uint64_t i = 0; i < kBytes; ++i) *out++ = code(i) | code(i + kBytes) << 4;
+  }
+}
+
 bool is_f8(std::string_view dtype) { return dtype == "F8_E4M3" || dtype == "F8_E5M2"; }
 
 std::array<float, 256> f8_values(std::string_view dtype) {

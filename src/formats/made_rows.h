@@ -2,6 +2,7 @@
 // Rows that a Hugging Face folder holds in another form than GGUF, made when they are read: nothing is copied at open, and
 // what packs the weights needs room for a few rows alone.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -65,6 +66,21 @@ class F8Rows : public RowSource {
   std::uint64_t length_;
   F8Scales scales_;
   std::array<float, 256> values_;  // [code]
+};
+
+// MXFP4 rows of blocks as gpt-oss's checkpoints have them, scales apart and neighbours in a byte; rows lie apart as
+// StridedRows' do, of_value aside.
+class Mxfp4Rows : public RowSource {
+ public:
+  // 16 bytes a block, one scale a block; `shape` is the made tensor's.
+  Mxfp4Rows(std::span<const std::byte> blocks, std::span<const std::byte> scales, const Tensor& shape, std::uint64_t rows_of_expert,
+            const Strides& strides);
+  void make_row(std::uint64_t row, std::byte* out) const override;
+
+ private:
+  std::span<const std::byte> blocks_, scales_;
+  std::uint64_t blocks_in_row_, rows_of_expert_;
+  Strides strides_;  // in rows
 };
 
 bool is_f8(std::string_view dtype);
