@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a tiny random model of each family with Hugging Face transformers, in odd sizes, and its float32 logits.
+"""Makes a tiny random model of each family with Hugging Face transformers, in odd sizes, and its logits.
 
     make_tiny_models.py [NAME ...]                 # tests/data/families/NAME.{head,logits} and tests/data/folders/NAME.json,
                                                    # all where none is named
@@ -7,15 +7,19 @@
 
 Needs torch, transformers, safetensors and gguf (PyPI). A weight is a function of its tensor's name in the GGUF file and its place
 (`generate`), so the test makes the weights itself and what is committed is small: NAME.head is the GGUF file up to the
-end of its rope tensors (without the other tensors' data), NAME.logits a GGUF file of the prompt and its logits. Tensors
-and keys are named as llama.cpp's converter names them, and turned as it turns them. folders/NAME.json is the folder that
-save_pretrained writes: its config.json, and how each tensor is made of the GGUF file's (`recipe`).
+end of its rope tensors (without the other tensors' data), NAME.logits a GGUF file of the prompt and its logits: "logits"
+in float32, "exact" in float64 (rounded to float32 in the file), the greatest difference of the two, and the greatest that
+keys and values rounded to f16 make. Tensors and keys are named as llama.cpp's converter names them, and turned as it
+turns them. folders/NAME.json is the folder that save_pretrained writes: its config.json, and how each tensor is made of the
+GGUF file's (`recipe`).
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import re
+import sys
 
 import gguf
 import numpy
@@ -42,7 +46,7 @@ def generate(name, shape):
     unit = ((x >> numpy.uint64(56)).astype(numpy.float32) - 128) / 128
     if name.endswith("norm.weight"):
         unit = 1 + unit / 2
-    elif name.endswith(".weight") and "sinks" not in name and "ffn_gate_inp" not in name:
+    elif "exp_probs" in name or name.endswith(".weight") and "sinks" not in name and "ffn_gate_inp" not in name:
         unit = unit / 8
     return unit.reshape(shape)
 
@@ -56,6 +60,9 @@ LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, o
 YARN = rope("yarn", factor=4.0, original_max_position_embeddings=40, beta_fast=32.0, beta_slow=1.0)
 EXPERTS = {"num_experts_per_tok": 3, "num_local_experts": 7, "num_experts": 7, "router_jitter_noise": 0.0}
 GEMMA_LAYERS = ["sliding_attention", "full_attention"] * 2
+# Prompts in which no router finds the last expert taken and the first left out nearly alike: rounding would swap them.
+ROUTER_NOISE = 2e-3  # of its input, which changes no choice
+PROMPT_SEEDS = {"mixtral": 18, "qwen3moe": 9, "qwen3moe_plain": 9, "gpt-oss": 61, "deepseek2_lite": 27, "deepseek2": 9, "deepseek3": 13}
 
 # name: architecture in GGUF, class in transformers, its options beyond the common ones
 MODELS = {
@@ -91,6 +98,18 @@ MODELS = {
                                       "layer_types": GEMMA_LAYERS,
                                       "rope_parameters": {**YARN, "rope_theta": 150000.0, "truncate": False}}),
 }
+MLA = {"kv_lora_rank": 44, "q_lora_rank": 50, "qk_nope_head_dim": 20, "qk_rope_head_dim": 12, "v_head_dim": 28, "head_dim": 12,
+       "num_key_value_heads": HEADS, "n_routed_experts": 9, "num_experts_per_tok": 3, "n_shared_experts": 2,
+       "moe_intermediate_size": 37, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5}
+MODELS |= {
+    "deepseek2_lite": ("deepseek2", "DeepseekV2", {**MLA, "q_lora_rank": None, "topk_method": "greedy",
+                                                   "routed_scaling_factor": 1.0,
+                                                   "rope_parameters": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}),
+    "deepseek2": ("deepseek2", "DeepseekV2", {**MLA, "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2}),
+    "deepseek3": ("deepseek2", "DeepseekV3", {**MLA, "n_group": 3, "topk_group": 2, "norm_topk_prob": True,
+                                              "num_mtp_layers": 0,
+                                              "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+}
 
 
 def make_config(name):
@@ -118,6 +137,7 @@ class Weights:
     """Values of transformers' parameters, out of the tensors of the GGUF file, which it remembers."""
 
     def __init__(self, name, config):
+        self.name, self.config = name, config
         self.architecture, self.kind, _ = MODELS[name]
         arch = next(key for key, value in gguf.MODEL_ARCH_NAMES.items() if value == self.architecture)
         self.names = gguf.get_tensor_name_map(arch, LAYERS)
@@ -155,7 +175,18 @@ class Weights:
             array = numpy.stack((gate, up), 2).reshape(shape) if oss else numpy.concatenate((gate, up), 1)
         return array.swapaxes(1, 2) if turned else array
 
+    def latent_heads(self, layer, shape, config):
+        """kv_b as newer converters take it apart, so that a head's keys can be taken into its query."""
+        rank, keys, values = config.kv_lora_rank, config.qk_nope_head_dim, config.v_head_dim
+        key_up = self.tensor(f"blk.{layer}.attn_k_b.weight", (HEADS, rank, keys))
+        value_up = self.tensor(f"blk.{layer}.attn_v_b.weight", (HEADS, values, rank))
+        return numpy.concatenate((key_up.swapaxes(1, 2), value_up), 1).reshape(shape)
+
     def parameter(self, key, shape):
+        key = key.replace("e_score_correction_bias", "e_score_correction.bias")
+        both = re.fullmatch(r"model\.layers\.(\d+)\.self_attn\.kv_b_proj\.weight", key)
+        if both and self.name != "deepseek2_lite":
+            return self.latent_heads(both[1], shape, self.config)
         fused = re.fullmatch(r"model\.layers\.(\d+)\.mlp\.experts\.(\w+)", key)
         if fused:
             return self.experts(fused[1], fused[2], shape)
@@ -165,6 +196,55 @@ class Weights:
         if self.architecture in PAIRED and re.search(r"attn_[qk]\.", name):
             return halves(array, HEADS if "attn_q" in name else KV_HEADS)
         return array - 1 if self.kind.startswith("Gemma") and name.endswith("norm.weight") else array
+
+
+@contextlib.contextmanager
+def float64():
+    """Models made and run inside compute all in float64, also what they ask for in float32."""
+    kept = torch.float32, torch.float, torch.Tensor.float
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = kept
+        torch.set_default_dtype(torch.float32)
+
+
+@contextlib.contextmanager
+def wide_margins(name, model):
+    """Sees to it that the routers' choices are clear ones."""
+    torch.manual_seed(0)
+
+    def look(router, inputs, outputs):
+        choice = outputs[-1].sort(-1).values
+        for _ in range(8):
+            noisy = router.forward(inputs[0] * (1 + ROUTER_NOISE * torch.randn_like(inputs[0])))[-1]
+            assert torch.equal(choice, noisy.sort(-1).values), f"{name}: experts nearly alike, take another prompt"
+
+    hooks = [part.register_forward_hook(look) for part in model.modules() if type(part).__name__.endswith("Router")]
+    yield
+    for hook in hooks:
+        hook.remove()
+
+
+@contextlib.contextmanager
+def f16_cache(model):
+    """Attention of the model's kind takes keys and values, or what they are made of, as an f16 cache holds them."""
+    rounded = lambda x: x.to(torch.float16).to(x.dtype)
+    latent = hasattr(model.model.layers[0].self_attn, "expand_kv")
+    where, name = sys.modules[type(model).__module__], "eager_attention_forward"
+    if latent:
+        where, name = type(model.model.layers[0].self_attn), "expand_kv"
+    plain = getattr(where, name)
+    setattr(where, name, lambda first, *more, **options: plain(
+        first, *((rounded(more[0]), rounded(more[1])) if latent else (more[0], rounded(more[1]), rounded(more[2]))),
+        *more[2 if latent else 3:], **options))
+    try:
+        yield
+    finally:
+        setattr(where, name, plain)
 
 
 def make_model(name):
@@ -188,7 +268,9 @@ def add_rope_keys(writer, name, config):
     full = parameters.get("full_attention", parameters)
     theta, kind = full["rope_theta"], full["rope_type"]
     writer.add_rope_freq_base(theta)
-    writer.add_rope_dimension_count(int(HEAD_DIM * full.get("partial_rotary_factor", 1.0)))
+    writer.add_rope_dimension_count(getattr(config, "qk_rope_head_dim", int(HEAD_DIM * full.get("partial_rotary_factor", 1.0))))
+    if "mscale_all_dim" in full:
+        writer.add_rope_scaling_yarn_log_mul(0.1 * full["mscale_all_dim"])
     if name == "gemma3":
         writer.add_float32("gemma3.rope.local.freq_base", parameters["sliding_attention"]["rope_theta"])
     if kind in ("linear", "dynamic", "yarn"):
@@ -204,6 +286,35 @@ def add_rope_keys(writer, name, config):
         writer.add_rope_scaling_attn_factors(float(numpy.sqrt(1 + numpy.log(scale) / numpy.log(original))))
 
 
+def add_deepseek_keys(writer, name, config):
+    key = config.qk_nope_head_dim + config.qk_rope_head_dim
+    if name == "deepseek2_lite":  # as older converters write it
+        writer.add_head_count_kv(config.num_key_value_heads)
+        writer.add_key_length(key)
+        writer.add_value_length(config.v_head_dim)
+    else:
+        writer.add_head_count_kv(1)
+        writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+        writer.add_value_length(config.kv_lora_rank)
+        writer.add_key_length_mla(key)
+        writer.add_value_length_mla(config.v_head_dim)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    if config.q_lora_rank:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_weights_norm(bool(config.norm_topk_prob))
+    sigmoid = MODELS[name][1] == "DeepseekV3"
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID if sigmoid else gguf.ExpertGatingFuncType.SOFTMAX)
+    if config.n_group:
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+
+
 def add_keys(writer, name, config):
     writer.add_block_count(LAYERS)
     # transformers' dynamic scaling goes by the prompt it sees, the engine's by its context.
@@ -211,9 +322,12 @@ def add_keys(writer, name, config):
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_key_length(HEAD_DIM)
-    writer.add_value_length(HEAD_DIM)
+    if "kv_lora_rank" in MODELS[name][2]:
+        add_deepseek_keys(writer, name, config)
+    else:
+        writer.add_head_count_kv(config.num_key_value_heads)
+        writer.add_key_length(HEAD_DIM)
+        writer.add_value_length(HEAD_DIM)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(VOCAB)
     add_rope_keys(writer, name, config)
@@ -305,9 +419,16 @@ def write_folder(path, folder, tensors):
 
 def make(name, out, gguf_folder, folder):
     model, tensors = make_model(name)
-    prompt = numpy.random.default_rng(7).integers(0, VOCAB, POSITIONS[-1] + 1)
+    prompt = numpy.random.default_rng(PROMPT_SEEDS.get(name, 7)).integers(0, VOCAB, POSITIONS[-1] + 1)
     with torch.no_grad():
-        logits = model(torch.from_numpy(prompt)[None]).logits[0].float().numpy()
+        run = lambda model: model(torch.from_numpy(prompt)[None]).logits[0][POSITIONS].numpy()
+        logits = run(model)
+        with float64():
+            exact_model, _ = make_model(name)
+            with wide_margins(name, exact_model):
+                exact = run(exact_model)
+            with f16_cache(exact_model):
+                f16 = run(exact_model)
 
     whole = gguf_folder / f"{name}.gguf"
     write_gguf(whole, name, model.config, tensors)
@@ -319,7 +440,11 @@ def make(name, out, gguf_folder, folder):
     writer.add_uint64("tiny.model_bytes", whole.stat().st_size)
     writer.add_array("tiny.prompt", [int(token) for token in prompt])
     writer.add_array("tiny.positions", POSITIONS)
-    writer.add_tensor("logits", numpy.ascontiguousarray(logits[POSITIONS]))
+    float32_error, f16_error = (float(abs(other - exact).max()) for other in (logits, f16))
+    writer.add_float32("tiny.float32_error", float32_error)
+    writer.add_float32("tiny.f16_error", f16_error)
+    writer.add_tensor("logits", numpy.ascontiguousarray(logits))
+    writer.add_tensor("exact", numpy.ascontiguousarray(exact.astype(numpy.float32)))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -327,7 +452,8 @@ def make(name, out, gguf_folder, folder):
     model.save_pretrained(folder / name)
     (out.parent / "folders").mkdir(exist_ok=True)
     write_folder(out.parent / "folders" / f"{name}.json", folder / name, tensors)
-    print(f"{name}: logits from {logits.min():.2f} to {logits.max():.2f}")
+    print(f"{name}: logits from {exact.min():.2f} to {exact.max():.2f}, float32 errs by {float32_error:.1e}, "
+          f"an f16 cache by {f16_error:.1e}")
 
 
 def main():

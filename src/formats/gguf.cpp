@@ -11,14 +11,16 @@ namespace couplet::formats {
 namespace {
 
 // GGUF's llama and granite files hold the rows of query and key heads in pairs: their converter interleaves the two
-// halves.
-bool has_paired_rows(std::string_view name) {
+// halves. DeepSeek's own checkpoints do.
+bool has_paired_rows(std::string_view architecture, std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return false;
   name.remove_prefix(kPrefix.size());
   const std::size_t digits = name.find_first_not_of("0123456789");
   if (digits == 0 || digits == std::string_view::npos) return false;
   name.remove_prefix(digits);
+  if (architecture == "deepseek2")
+    return name == ".attn_q.weight" || name == ".attn_q_b.weight" || name == ".attn_kv_a_mqa.weight";
   return name == ".attn_q.weight" || name == ".attn_k.weight" || name == ".attn_q.bias" ||
          name == ".attn_k.bias";
 }
@@ -119,9 +121,9 @@ void GgufFile::finish() {
     fail(ErrorKind::format, "tensor " + in_quotes(*twice) + ": expected it in one part, several have it");
   }
   const auto architecture = metadata_.get_string("general.architecture");
-  if (architecture != "llama" && architecture != "granite") return;
+  if (architecture != "llama" && architecture != "granite" && architecture != "deepseek2") return;
   for (Tensor& tensor : tensors_) {
-    if (has_paired_rows(tensor.name)) tensor.rope_order = RopeOrder::pairs;
+    if (has_paired_rows(*architecture, tensor.name)) tensor.rope_order = RopeOrder::pairs;
   }
 }
 

@@ -201,6 +201,18 @@ TEST(Gguf, OnlyLlamaAndGraniteFilesHoldQueryAndKeyRowsInPairs) {
   }
 }
 
+TEST(Gguf, DeepseekFilesHoldTurnedRowsInPairs) {
+  auto builder = tiny("deepseek2");
+  const std::vector<std::string> names = {"blk.0.attn_q.weight", "blk.12.attn_q_b.weight", "blk.3.attn_kv_a_mqa.weight",
+                                          "blk.0.attn_k_b.weight", "blk.0.attn_kv_b.weight", "blk.0.attn_q_a.weight"};
+  for (const std::string& name : names) builder.add_tensor(name, {1}, {1.f});
+  const auto bytes = builder.build();
+  const auto file = CheckpointFile::parse(bytes);
+  ASSERT_EQ(file->tensors().size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_EQ(file->tensors()[i].rope_order, i < 3 ? RopeOrder::pairs : RopeOrder::halves) << names[i];
+}
+
 TEST(Gguf, ManyNamesAreFoundAndManyStringsRead) {
   std::vector<std::string> words;
   auto builder = tiny();

@@ -84,25 +84,12 @@ void read_experts(const ConfigReader& reader, const char* size_key, ModelConfig&
   config.expert_size = reader.required(size_key, 1, kMostSize);
 }
 
-ModelConfig read_config(const formats::CheckpointFile& file) {
-  const Family& family = find_family(file);
-  const ConfigReader reader(file, family.architecture == nullptr ? family.name : family.architecture);
-  ModelConfig config;
-  config.family = &family;
-  config.name = std::string(file.get_string("general.name").value_or(""));
-  config.num_layers = reader.required("block_count", 1, kMostLayers);
-  config.hidden_size = reader.required("embedding_length", 1, kMostSize);
-  config.intermediate_size = reader.required("feed_forward_length", 1, kMostSize);
-  config.num_heads = reader.required("attention.head_count", 1, kMostHeads);
+void read_heads(const ConfigReader& reader, ModelConfig& config) {
   config.num_kv_heads = reader.optional("attention.head_count_kv", config.num_heads, 1, kMostHeads);
-  config.context_length = reader.required("context_length", 1, kMostContext);
-  config.rms_norm_eps = static_cast<float>(reader.required_float("attention.layer_norm_rms_epsilon", 0.0, 1.0));
-  config.vocab_size = read_vocab_size(file);
-
   if (config.num_heads % config.num_kv_heads != 0)
     refuse(reader.full("attention.head_count_kv"), "a divisor of the " + std::to_string(config.num_heads) + " heads",
            std::to_string(config.num_kv_heads));
-  const bool has_head_dim = file.get_uint(reader.full("attention.key_length")).has_value();
+  const bool has_head_dim = reader.file().get_uint(reader.full("attention.key_length")).has_value();
   if (!has_head_dim && config.hidden_size % config.num_heads != 0)
     refuse(reader.full("attention.head_count"), "a divisor of the hidden size " + std::to_string(config.hidden_size),
            std::to_string(config.num_heads));
@@ -116,6 +103,22 @@ ModelConfig read_config(const formats::CheckpointFile& file) {
     refuse(reader.full("rope.dimension_count"), "an even number", std::to_string(config.rope_dims));
   config.attention_scale = static_cast<float>(reader.optional_float(
       "attention.scale", 1.0F / std::sqrt(static_cast<float>(config.head_dim)), 1e-6, 1e6));
+}
+
+ModelConfig read_config(const formats::CheckpointFile& file) {
+  const Family& family = find_family(file);
+  const ConfigReader reader(file, family.architecture == nullptr ? family.name : family.architecture);
+  ModelConfig config;
+  config.family = &family;
+  config.name = std::string(file.get_string("general.name").value_or(""));
+  config.num_layers = reader.required("block_count", 1, kMostLayers);
+  config.hidden_size = reader.required("embedding_length", 1, kMostSize);
+  config.intermediate_size = reader.required("feed_forward_length", 1, kMostSize);
+  config.num_heads = reader.required("attention.head_count", 1, kMostHeads);
+  config.context_length = reader.required("context_length", 1, kMostContext);
+  config.rms_norm_eps = static_cast<float>(reader.required_float("attention.layer_norm_rms_epsilon", 0.0, 1.0));
+  config.vocab_size = read_vocab_size(file);
+  family.read_heads(reader, config);
   config.layers.resize(static_cast<std::size_t>(config.num_layers));
   family.configure(reader, config);
   COUPLET_CHECK(!config.ropes.empty());

@@ -18,6 +18,15 @@ struct LayerConfig {
   int rope_table = 0;  // index into ModelConfig::ropes
 };
 
+// Multi-head latent attention: the cache holds one compressed vector a position, of which each head makes its key and
+// value, and a part of the key that rope turns and all heads share.
+struct LatentConfig {
+  int rank = 0;        // size of the compressed vector
+  int query_rank = 0;  // of what queries are made of; 0: of the row itself
+  int key_dim = 0;     // of a head's key, without the part that is turned
+  int value_dim = 0;   // of a head's value
+};
+
 struct ModelConfig {
   const Family* family = nullptr;
   std::string name;
@@ -30,7 +39,8 @@ struct ModelConfig {
   int vocab_size = 0;
   int context_length = 0;
   float rms_norm_eps = 0;
-  int rope_dims = 0;                 // leading dimensions of a head that rope turns; even
+  int rope_begin = 0;                // the first dimension of a head that rope turns
+  int rope_dims = 0;                 // how many it turns; even
   std::vector<RopeConfig> ropes;     // one a table
   float embedding_scale = 1;
   float attention_scale = 1;
@@ -42,7 +52,14 @@ struct ModelConfig {
   int num_experts = 0;               // 0: one feed-forward for all
   int num_used_experts = 0;          // of each row
   int expert_size = 0;               // an expert's intermediate size
+  int shared_expert_size = 0;        // of the expert that every row has besides; 0: there is none
+  int num_dense_layers = 0;          // the first layers, which have no experts
+  bool sigmoid_experts = false;      // an expert's score is the sigmoid of its logit, not its share of all
   bool normalize_experts = true;     // the weights of a row's experts sum to 1
+  float expert_scale = 1;            // and are multiplied by it
+  int num_expert_groups = 1;         // experts are chosen from num_used_groups of them
+  int num_used_groups = 1;
+  LatentConfig latent;               // of families that have it
   std::vector<LayerConfig> layers;   // [num_layers]
 
   int q_size() const { return num_heads * head_dim; }
@@ -70,6 +87,8 @@ class ConfigReader {
   std::string prefix_;
 };
 
+// The keys of heads: what a family takes that has none of its own.
+void read_heads(const ConfigReader& reader, ModelConfig& config);
 // The keys that experts have in every family; `size_key` holds an expert's intermediate size.
 void read_experts(const ConfigReader& reader, const char* size_key, ModelConfig& config);
 

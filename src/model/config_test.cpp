@@ -128,7 +128,7 @@ const Lie kLies[] = {
      "\"llama.attention.layer_norm_rms_epsilon\""},
     {"epsilon_negative", [](Metadata& m) { m.epsilon = -1.0F; }, "\"llama.attention.layer_norm_rms_epsilon\""},
     {"no_embeddings", [](Metadata& m) { m.vocab_size = 0; }, "\"token_embd.weight\""},
-    {"unknown_family", [](Metadata& m) { m.family = "mamba"; }, "family \"mamba\" is not built in; this engine runs: llama, mixtral, qwen2, qwen3, qwen3moe, gemma, gemma2, gemma3, phi3, olmo2, granite, gpt-oss"},
+    {"unknown_family", [](Metadata& m) { m.family = "mamba"; }, "family \"mamba\" is not built in; this engine runs: llama, mixtral, qwen2, qwen3, qwen3moe, gemma, gemma2, gemma3, phi3, olmo2, granite, gpt-oss, deepseek2"},
     {"rope_scaling",
      [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.rope.scaling.type", "foo"); }; },
      "\"llama.rope.scaling.type\": rope scaling \"foo\" is not built in"},
@@ -170,6 +170,58 @@ const Lie kLies[] = {
     {"rope_base_0", [](Metadata& m) { m.more = [](formats::GgufBuilder& gguf) { gguf.add("llama.rope.freq_base", 0.0F); }; },
      "\"llama.rope.freq_base\""},
 };
+
+// A sound small deepseek2, with one key put in another way.
+Lie deepseek(const char* name, const char* key, std::uint32_t value, const char* expected) {
+  const auto tell = [key, value](Metadata& m) {
+    m.family = "deepseek2";
+    m.rope_dims.reset();
+    m.more = [key, value](formats::GgufBuilder& gguf) {
+      const std::pair<const char*, std::uint32_t> sound[] = {
+          {"attention.kv_lora_rank", 24}, {"rope.dimension_count", 8}, {"attention.key_length", 20},
+          {"attention.value_length", 16}, {"expert_count", 6}, {"expert_used_count", 3},
+          {"expert_feed_forward_length", 40}, {"expert_group_count", 3}, {"expert_group_used_count", 2}};
+      bool told = false;
+      for (const auto& [sound_key, sound_value] : sound) {
+        const bool lie = std::string(key) == sound_key;
+        told |= lie;
+        gguf.add(std::string("deepseek2.") + sound_key, lie ? value : sound_value);
+      }
+      if (!told) gguf.add(std::string("deepseek2.") + key, value);
+    };
+  };
+  return {name, tell, expected};
+}
+
+TEST(Config, DeepseekCachesItsCompressedVectorAsOneHead) {
+  Metadata m;
+  deepseek("sound", "leading_dense_block_count", 1, "").tell(m);
+  const std::vector<std::byte> bytes = m.build();
+  const ModelConfig config = read_config(*formats::CheckpointFile::parse(bytes));
+  EXPECT_EQ(config.num_kv_heads, 1);
+  EXPECT_EQ(config.head_dim, 32);
+  EXPECT_EQ(config.rope_begin, 24);
+  EXPECT_EQ(config.latent.key_dim, 12);
+  EXPECT_EQ(config.num_dense_layers, 1);
+}
+
+const Lie kDeepseekLies[] = {
+    deepseek("no_rank", "attention.kv_lora_rank", 0, "\"deepseek2.attention.kv_lora_rank\""),
+    deepseek("rank_2_20", "attention.kv_lora_rank", 1 << 20, "\"deepseek2.attention.kv_lora_rank\""),
+    deepseek("odd_turned_part", "rope.dimension_count", 7, "\"deepseek2.rope.dimension_count\": expected an even number, file says 7"),
+    deepseek("all_of_the_key_turned", "attention.key_length", 8, "\"deepseek2.attention.key_length\": expected a whole number from 9"),
+    deepseek("no_values", "attention.value_length", 0, "\"deepseek2.attention.value_length\""),
+    deepseek("newer_key_alone", "attention.key_length_mla", 20, "\"deepseek2.attention.value_length_mla\""),
+    deepseek("groups_of_no_one_size", "expert_group_count", 4, "\"deepseek2.expert_group_count\": expected groups of one size"),
+    deepseek("groups_too_small", "expert_group_used_count", 1, "\"deepseek2.expert_group_count\": expected groups of one size"),
+    deepseek("more_groups_than_there_are", "expert_group_used_count", 4, "\"deepseek2.expert_group_used_count\""),
+    deepseek("scores_of_another_kind", "expert_gating_func", 3, "\"deepseek2.expert_gating_func\""),
+    deepseek("more_dense_layers_than_layers", "leading_dense_block_count", 3, "\"deepseek2.leading_dense_block_count\""),
+    deepseek("a_shared_expert_of_2_30", "expert_shared_count", 1 << 25, "\"deepseek2.expert_shared_count\""),
+};
+
+INSTANTIATE_TEST_SUITE_P(DeepseekLies, ConfigLie, ::testing::ValuesIn(kDeepseekLies),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Lies, ConfigLie, ::testing::ValuesIn(kLies),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -29,8 +29,17 @@ Rows take_rows(Carver& carver, int max_rows, int cols) {
 }
 
 int widest_input(const ModelConfig& config) {
-  return std::max({config.hidden_size, config.q_size(), config.intermediate_size, config.expert_size});
+  const LatentConfig& latent = config.latent;
+  return std::max({config.hidden_size, config.q_size(), config.intermediate_size, config.expert_size,
+                   config.shared_expert_size, latent.query_rank, config.num_heads * latent.value_dim, latent.key_dim});
 }
+
+// Rows that are taken apart by expert or by head, for each row of the batch.
+int slots_a_row(const ModelConfig& config) {
+  return std::max({1, config.num_used_experts, config.latent.rank > 0 ? config.num_heads : 0});
+}
+
+std::size_t code_stride(int cols) { return static_cast<std::size_t>((cols + 63) / 64 * 64); }
 
 Activations take_activations(Carver& carver, const ModelConfig& config, int max_rows) {
   Activations a;
@@ -40,17 +49,26 @@ Activations take_activations(Carver& carver, const ModelConfig& config, int max_
   a.k = take_rows(carver, max_rows, config.kv_size());
   a.v = take_rows(carver, max_rows, config.kv_size());
   a.attended = take_rows(carver, max_rows, config.q_size());
-  a.gate = take_rows(carver, max_rows, config.intermediate_size);
-  a.up = take_rows(carver, max_rows, config.intermediate_size);
+  const int inner = std::max(config.intermediate_size, config.shared_expert_size);
+  a.gate = take_rows(carver, max_rows, inner).first(config.intermediate_size);
+  a.up = take_rows(carver, max_rows, inner).first(config.intermediate_size);
   const int max_slots = max_rows * config.num_used_experts;
   a.router = take_rows(carver, max_rows, config.num_experts);
   a.expert_x = take_rows(carver, max_slots, config.hidden_size);
   a.expert_y = take_rows(carver, max_slots, config.hidden_size);
   a.expert_gate = take_rows(carver, max_slots, config.expert_size);
   a.expert_up = take_rows(carver, max_slots, config.expert_size);
-  const auto code_stride = [](int cols) { return static_cast<std::size_t>((cols + 63) / 64 * 64); };
-  const std::size_t codes = std::max(static_cast<std::size_t>(max_rows) * code_stride(widest_input(config)),
-                                     static_cast<std::size_t>(max_slots) * code_stride(std::max(config.hidden_size, config.expert_size)));
+  const LatentConfig& latent = config.latent;
+  const int max_heads = latent.rank > 0 ? max_rows * config.num_heads : 0;
+  const int head_cols = std::max({latent.rank, latent.key_dim, latent.value_dim});
+  a.latent_query = take_rows(carver, max_rows, latent.query_rank);
+  a.head_query = take_rows(carver, max_rows, max_heads > 0 ? config.num_heads * (latent.key_dim + config.rope_dims) : 0);
+  a.head_value = take_rows(carver, max_rows, config.num_heads * latent.value_dim);
+  a.head_in = take_rows(carver, max_heads, head_cols);
+  a.head_out = take_rows(carver, max_heads, head_cols);
+  const std::size_t codes = std::max({static_cast<std::size_t>(max_rows) * code_stride(widest_input(config)),
+                                      static_cast<std::size_t>(max_slots) * code_stride(std::max(config.hidden_size, config.expert_size)),
+                                      static_cast<std::size_t>(max_heads) * code_stride(head_cols)});
   a.quantized.hi = carver.take<std::int8_t>(codes);
   a.quantized.lo = carver.take<std::int8_t>(codes);
   a.quantized.scale = carver.take<float>(codes / 32);
@@ -97,7 +115,7 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
 
   const auto carve = [&](Carver& carver) {
     activations_ = take_activations(carver, config, max_rows);
-    poisoned_ = carver.take<std::uint8_t>(static_cast<std::size_t>(max_rows * std::max(1, config.num_used_experts)));
+    poisoned_ = carver.take<std::uint8_t>(static_cast<std::size_t>(max_rows * slots_a_row(config)));
     block_states_ = carver.take<float>(2 * state_floats_ * num_threads);
   };
   Carver measure;
@@ -107,8 +125,9 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
   carve(carver);
 
   scratch_bytes_ = (kernels.scratch_bytes(widest_input(config), config.head_dim) + 63) / 64 * 64;
-  // Sinks need one group's state.
-  scratch_bytes_ = std::max(scratch_bytes_, partial_floats_ * sizeof(float));
+  // Sinks need one group's state, the choice of experts a score for each.
+  scratch_bytes_ = std::max({scratch_bytes_, partial_floats_ * sizeof(float),
+                             static_cast<std::size_t>(padded16(config.num_experts)) * sizeof(double)});
   scratch_ = MappedMemory(scratch_bytes_ * num_threads, "kernel scratch");
   faults_.resize(static_cast<std::size_t>(max_rows));
   all_rows_.resize(static_cast<std::size_t>(max_rows));
@@ -120,14 +139,14 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
   items_.reserve(spans * pairs + blocks);
   ranges_.reserve(pairs);
   for (const RopeConfig& rope : config.ropes) ropes_.emplace_back(rope, config.rope_dims, config.context_length);
-  const auto max_pieces = static_cast<std::size_t>(std::max(4, 2 * config.num_experts));
+  const auto max_pieces = static_cast<std::size_t>(std::max({4, 2 * config.num_experts, config.num_heads}));
   pieces_.reserve(max_pieces);
   cuts_.reserve(max_pieces);
   const auto slots = static_cast<std::size_t>(max_rows * config.num_used_experts);
   chosen_.resize(slots);
   chosen_weights_.resize(slots);
   slot_of_.resize(slots);
-  row_of_slot_.resize(slots);
+  row_of_slot_.resize(static_cast<std::size_t>(max_rows * slots_a_row(config)));
   first_slot_.resize(static_cast<std::size_t>(config.num_experts) + 1);
 }
 
@@ -185,8 +204,8 @@ void Ops::rope(int layer, const Rows& heads) {
     for_rows(s.num_rows, [&](int first, int num) {
       for (int r = first; r < first + num; ++r) {
         const int position = s.first_position + r;
-        kernels_->rope(heads.row(s.first_row + r), num_heads, config_->head_dim, table.cosines(position),
-                       table.sines(position), table.half());
+        kernels_->rope(heads.row(s.first_row + r) + config_->rope_begin, num_heads, config_->head_dim,
+                       table.cosines(position), table.sines(position), table.half());
       }
     });
   }

@@ -35,6 +35,7 @@ class Ops {
       int max_rows, int max_sequences, int num_planes);
 
   void begin(const Batch& batch);
+  const ModelConfig& config() const { return *config_; }
   Activations& activations() { return activations_; }
   const Counters& counters() const { return counters_; }
   std::span<const RowFault> faults() const { return {faults_.data(), static_cast<std::size_t>(num_rows_)}; }
@@ -56,6 +57,11 @@ class Ops {
   void add_bias(const Rows& x, Vector bias);
   // x += config's residual_scale * y, in one rounding.
   void add_scaled(const Rows& x, const Rows& y);
+  // Latent attention, on both sides of attend(). Each head's query takes in how its key is made of the compressed vector:
+  // q = key_up * head_query, then the part that is turned. The compressed vector in k is the value, too.
+  void take_in_keys(const LayerWeights& weights);
+  // Each head's value of the compressed vector that it attended to: head_value = value_up * attended.
+  void take_out_values(const LayerWeights& weights);
   // out = the weighted sum of what a row's experts make of it; out may be in. Uses the expert buffers.
   void experts(const Rows& in, const LayerWeights& weights, Gating gating, const Rows& out);
 
@@ -98,10 +104,14 @@ class Ops {
   int cut_into_items(std::span<const Piece> pieces, int num_planes);
   void multiply_experts(const Rows& in, const LayerWeights& weights, std::span<PackedMatrix ExpertWeights::*const> members,
                         std::span<const Rows* const> outs);
-  void choose_experts();
+  void multiply_heads(const Rows& in, std::span<const PackedMatrix> weights, const Rows& out);
+  void choose_experts(Vector bias);
+  void score_experts(const float* logits, Vector bias, double* scores) const;
+  void leave_out_groups(double* scores) const;
   void group_by_expert();
   void add_expert_biases(const LayerWeights& weights, Vector ExpertWeights::*member, const Rows& rows);
   int num_slots() const { return num_rows_ * config_->num_used_experts; }
+  std::span<const int> rows_of_slots(int num) const { return {row_of_slot_.data(), static_cast<std::size_t>(num)}; }
   using GateKernel = void (*)(float* gate, const float* up, std::size_t count);
   GateKernel gate_kernel(Gating gating) const;
   void store_rows(int layer);
@@ -151,7 +161,7 @@ class Ops {
   std::vector<int> chosen_;             // [rows, num_used_experts] by rank
   std::vector<float> chosen_weights_;   // beside it
   std::vector<int> slot_of_;            // beside it: where its expert's input and output stand
-  std::vector<int> row_of_slot_;
+  std::vector<int> row_of_slot_;        // of experts; in latent attention, of heads
   std::vector<int> first_slot_;         // [num_experts + 1]
   std::vector<RopeTable> ropes_;
   Batch batch_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/exact_math.h"
@@ -9,12 +10,19 @@
 // nor the other rows move a bit (docs/numerics.md, rule 8).
 
 namespace couplet::model {
+namespace {
+
+constexpr double kNotChosen = -std::numeric_limits<double>::infinity();
+
+double sigmoid(double x) { return 1 / (1 + exact_exp(-x)); }
+
+}  // namespace
 
 void Ops::experts(const Rows& in, const LayerWeights& weights, Gating gating, const Rows& out) {
   Activations& a = activations_;
   matmul(in, {{&weights.router, &a.router}});
   if (weights.router_bias != nullptr) add_bias(a.router, weights.router_bias);
-  choose_experts();
+  choose_experts(weights.expert_bias);
   group_by_expert();
   const auto hidden = static_cast<std::size_t>(in.cols);
   threads_->parallel_for(num_rows_, [&](int row, int) {
@@ -45,31 +53,64 @@ void Ops::experts(const Rows& in, const LayerWeights& weights, Gating gating, co
   });
 }
 
-// The experts of the greatest logits, ties by id; their weights are exp(logit - greatest) in double over the sum of
-// them, by rank, or over the sum of all, by id.
-void Ops::choose_experts() {
-  const int used = config_->num_used_experts;
-  threads_->parallel_for(num_rows_, [&](int row, int) {
-    const float* logits = activations_.router.row(row);
-    int* chosen = chosen_.data() + row * used;
-    const auto taken = [&](int expert, int rank) { return std::find(chosen, chosen + rank, expert) != chosen + rank; };
-    for (int rank = 0; rank < used; ++rank) {
-      int best = 0;
-      while (taken(best, rank)) ++best;
-      for (int expert = best + 1; expert < config_->num_experts; ++expert)
-        if (logits[expert] > logits[best] && !taken(expert, rank)) best = expert;
-      chosen[rank] = best;
+// What experts are chosen by: logits, or sigmoids with a bias that counts for nothing else.
+void Ops::score_experts(const float* logits, Vector bias, double* scores) const {
+  for (int e = 0; e < config_->num_experts; ++e) {
+    const double logit = static_cast<double>(logits[e]);
+    scores[e] = config_->sigmoid_experts ? sigmoid(logit) : logit;
+    if (bias != nullptr) scores[e] += static_cast<double>(bias[e]);
+  }
+}
+
+// A group counts by its best expert or, among sigmoids, by its best two.
+void Ops::leave_out_groups(double* scores) const {
+  const int size = config_->num_experts / config_->num_expert_groups;
+  const auto worth = [&](int group) {
+    double best = kNotChosen, second = kNotChosen;
+    for (const double* s = scores + group * size; s < scores + (group + 1) * size; ++s) {
+      if (*s > best) second = best, best = *s;
+      else if (*s > second) second = *s;
     }
+    return config_->sigmoid_experts ? best + second : best;
+  };
+  // One that is left out is worth less from then on, which moves no other across the line.
+  for (int group = 0; group < config_->num_expert_groups; ++group) {
+    int num_better = 0;
+    for (int other = 0; other < config_->num_expert_groups; ++other)
+      num_better += worth(other) > worth(group) || (worth(other) == worth(group) && other < group);
+    if (num_better >= config_->num_used_groups) std::fill_n(scores + group * size, size, kNotChosen);
+  }
+}
+
+// The experts of the greatest scores, ties by id. Their weights are in double and rounded once: exp(logit - greatest) or
+// the sigmoid, over the sum of the chosen ones', by rank, or of all, by id, times a factor (docs/numerics.md, rule 8).
+void Ops::choose_experts(Vector bias) {
+  const int used = config_->num_used_experts, num_experts = config_->num_experts;
+  threads_->parallel_for(num_rows_, [&](int row, int thread) {
+    const float* logits = activations_.router.row(row);
+    double* const scores = reinterpret_cast<double*>(scratch(thread));
+    score_experts(logits, bias, scores);
+    if (config_->num_used_groups < config_->num_expert_groups) leave_out_groups(scores);
+    int* chosen = chosen_.data() + row * used;
+    for (int rank = 0; rank < used; ++rank) {
+      chosen[rank] = static_cast<int>(std::max_element(scores, scores + num_experts) - scores);
+      scores[chosen[rank]] = kNotChosen;
+    }
+    const double greatest = static_cast<double>(logits[chosen[0]]);
     const auto part = [&](int expert) {
-      return exact_exp(static_cast<double>(logits[expert]) - static_cast<double>(logits[chosen[0]]));
+      const double logit = static_cast<double>(logits[expert]);
+      return config_->sigmoid_experts ? sigmoid(logit) : exact_exp(logit - greatest);
     };
     double sum = 0;
     if (config_->normalize_experts)
       for (int rank = 0; rank < used; ++rank) sum += part(chosen[rank]);
+    else if (config_->sigmoid_experts)
+      sum = 1;
     else
-      for (int expert = 0; expert < config_->num_experts; ++expert) sum += part(expert);
+      for (int expert = 0; expert < num_experts; ++expert) sum += part(expert);
     for (int rank = 0; rank < used; ++rank)
-      chosen_weights_[static_cast<std::size_t>(row * used + rank)] = static_cast<float>(part(chosen[rank]) / sum);
+      chosen_weights_[static_cast<std::size_t>(row * used + rank)] =
+          static_cast<float>(part(chosen[rank]) / sum * static_cast<double>(config_->expert_scale));
   });
 }
 
@@ -97,7 +138,7 @@ void Ops::multiply_experts(const Rows& in, const LayerWeights& weights,
     for (std::size_t i = 0; i < members.size(); ++i)
       pieces_.push_back({&(weights.experts[e].*members[i]), outs[i], first, num});
   }
-  multiply(in, {row_of_slot_.data(), static_cast<std::size_t>(num_slots())}, pieces_, num_planes_);
+  multiply(in, rows_of_slots(num_slots()), pieces_, num_planes_);
 }
 
 void Ops::add_expert_biases(const LayerWeights& weights, Vector ExpertWeights::*member, const Rows& rows) {

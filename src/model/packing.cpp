@@ -88,15 +88,15 @@ std::uint64_t packed_bytes(const Tensor& tensor) {
   return tensor.num_rows() * kernels::row_bytes(weight_type(tensor.type), static_cast<int>(tensor.row_length()));
 }
 
-int PackingPlan::file_row(int row, RopeOrder order) const {
+int PackingPlan::file_row(int row, RopeOrder order, const HeadRows& heads) {
   if (order == RopeOrder::halves) return row;
-  const int in_head = row % head_dim_, half = rope_dims_ / 2;
-  if (in_head >= rope_dims_) return row;
-  return row - in_head + 2 * (in_head % half) + in_head / half;
+  const int in_rope = row % heads.size - heads.rope_begin, half = heads.rope_dims / 2;
+  if (in_rope < 0 || in_rope >= heads.rope_dims) return row;
+  return row - in_rope + 2 * (in_rope % half) + in_rope / half;
 }
 
 std::span<const std::byte> PackingPlan::Matrix::file_bytes(std::size_t from, std::size_t to) const {
-  if (tensor->made != nullptr) return {};
+  if (tensor->made != nullptr || transposed) return {};
   const std::size_t row_bytes = tensor->row_bytes(), all = static_cast<std::size_t>(into->rows) * row_bytes;
   const auto in_file = [&](std::size_t at) {
     const std::size_t panel = at / into->panel_bytes, rest = at % into->panel_bytes;
@@ -105,41 +105,75 @@ std::span<const std::byte> PackingPlan::Matrix::file_bytes(std::size_t from, std
   return tensor->bytes.subspan(static_cast<std::size_t>(first_row) * row_bytes + in_file(from), in_file(to) - in_file(from));
 }
 
-void PackingPlan::add(const Tensor& tensor, int first_row, int num_rows, PackedMatrix& into) {
+void PackingPlan::add(const Tensor& tensor, int first_row, int num_rows, PackedMatrix& into, const HeadRows& heads) {
   into.type = weight_type(tensor.type);
   into.rows = num_rows;
   into.cols = static_cast<int>(tensor.row_length());
-  into.panel_bytes = kernels::row_bytes(into.type, into.cols) * kPanelRows;
-  most_panel_bytes_ = std::max(most_panel_bytes_, into.panel_bytes);
   if (tensor.made != nullptr) most_made_bytes_ = std::max<std::size_t>(most_made_bytes_, kPanelRows * tensor.row_bytes());
   most_coded_bytes_ = std::max(most_coded_bytes_, coded_rows_bytes(tensor.type, into.cols));
-  matrices_.push_back({&tensor, first_row, &into, bytes_});
-  bytes_ = (matrices_.back().end() + kAlignment - 1) / kAlignment * kAlignment;
+  append({&tensor, first_row, &into, bytes_, heads, false});
+}
+
+void PackingPlan::add_transposed(const Tensor& tensor, int first_row, int num_rows, PackedMatrix& into) {
+  into.type = WeightType::f32;
+  into.rows = static_cast<int>(tensor.row_length());
+  into.cols = num_rows;
+  append({&tensor, first_row, &into, bytes_, heads_, true});
+}
+
+void PackingPlan::append(Matrix matrix) {
+  matrix.into->panel_bytes = kernels::row_bytes(matrix.into->type, matrix.into->cols) * kPanelRows;
+  most_panel_bytes_ = std::max(most_panel_bytes_, matrix.into->panel_bytes);
+  bytes_ = (matrix.end() + kAlignment - 1) / kAlignment * kAlignment;
+  matrices_.push_back(matrix);
 }
 
 std::uint64_t PackingPlan::fingerprint() const {
   std::vector<std::uint64_t> facts;
   for (int type = 0; type < formats::kNumTensorTypes; ++type) facts.push_back(layout_sample(static_cast<TensorType>(type)));
-  for (int row = 0; row < head_dim_; ++row) facts.push_back(static_cast<std::uint64_t>(file_row(row, RopeOrder::pairs)));
   for (const Matrix& matrix : matrices_) {
     facts.push_back(XXH3_64bits(matrix.tensor->name.data(), matrix.tensor->name.size()));
     for (const auto fact : {static_cast<std::size_t>(matrix.tensor->type), static_cast<std::size_t>(matrix.into->rows),
                             static_cast<std::size_t>(matrix.into->cols), matrix.into->panel_bytes, matrix.begin,
-                            static_cast<std::size_t>(matrix.first_row),
-                            static_cast<std::size_t>(matrix.tensor->rope_order)})
+                            static_cast<std::size_t>(matrix.first_row), static_cast<std::size_t>(matrix.transposed)})
       facts.push_back(fact);
+    if (matrix.tensor->rope_order == RopeOrder::halves) continue;
+    for (int row = 0; row < matrix.heads.size; ++row)
+      facts.push_back(static_cast<std::uint64_t>(file_row(row, RopeOrder::pairs, matrix.heads)));
   }
   return XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]);
+}
+
+void PackingPlan::pack_transposed(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels) {
+  const Tensor& tensor = *matrix.tensor;
+  const formats::TensorTypeInfo& info = formats::info(tensor.type);
+  const auto cols = static_cast<std::size_t>(matrix.into->cols);
+  // The whole blocks that hold the panel's outputs, which are columns of the file.
+  const auto first = static_cast<std::size_t>(panel * kPanelRows);
+  const auto end = std::min<std::size_t>(first + kPanelRows, tensor.row_length());
+  const std::size_t first_block = first / info.block_values, end_block = (end - 1) / info.block_values + 1;
+  const std::size_t skipped = first - first_block * info.block_values;
+  std::vector<std::byte> made_row(tensor.row_bytes());
+  std::vector<float> blocks((end_block - first_block) * info.block_values), values(kPanelRows * cols);
+  for (std::size_t k = 0; k < cols; ++k) {
+    const std::byte* row = tensor.row(static_cast<std::uint64_t>(matrix.first_row) + k, made_row.data());
+    formats::dequantize(tensor.type, row + first_block * info.block_bytes, blocks.size(), blocks.data());
+    for (std::size_t i = first; i < end; ++i) values[(i - first) * cols + k] = blocks[skipped + i - first];
+  }
+  std::array<const std::byte*, kPanelRows> rows{};
+  for (std::size_t i = 0; i < end - first; ++i) rows[i] = reinterpret_cast<const std::byte*>(values.data() + i * cols);
+  kernels.pack_panel(WeightType::f32, rows.data(), matrix.into->cols, out);
 }
 
 // `rows_scratch` has room for a panel's rows as the file makes them, and behind those for coded ones.
 void PackingPlan::pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels,
                              std::byte* rows_scratch) const {
+  if (matrix.transposed) return pack_transposed(matrix, panel, out, kernels);
   std::array<const std::byte*, kPanelRows> rows{};
   for (int r = 0; r < kPanelRows; ++r) {
     const int row = panel * kPanelRows + r;
     if (row >= matrix.into->rows) continue;
-    const auto in_file = static_cast<std::uint64_t>(file_row(matrix.first_row + row, matrix.tensor->rope_order));
+    const auto in_file = static_cast<std::uint64_t>(file_row(matrix.first_row + row, matrix.tensor->rope_order, matrix.heads));
     rows[static_cast<std::size_t>(r)] =
         matrix.tensor->row(in_file, rows_scratch + static_cast<std::size_t>(r) * matrix.tensor->row_bytes());
   }

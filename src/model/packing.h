@@ -17,16 +17,27 @@ namespace couplet::model {
 // read as it is, as many as in the file.
 std::uint64_t packed_bytes(const formats::Tensor& tensor);
 
+// How the outputs of a projection divide into heads, and which of a head's rope turns.
+struct HeadRows {
+  int size, rope_begin, rope_dims;
+};
+
 class PackingPlan {
  public:
   PackingPlan(const formats::CheckpointFile& file, const ModelConfig& config)
-      : file_(&file), head_dim_(config.head_dim), rope_dims_(config.rope_dims) {}
+      : file_(&file), heads_{config.head_dim, config.rope_begin, config.rope_dims} {}
 
-  // Rows [first_row, first_row + num_rows) of `tensor` come next, a matrix of their own; `into` gets its type and sizes now and its panels in place().
-  void add(const formats::Tensor& tensor, int first_row, int num_rows, kernels::PackedMatrix& into);
+  // Rows [first_row, first_row + num_rows) of `tensor` come next, a matrix of their own; `into` gets its type and sizes now
+  // and its panels in place(). Heads are those of the config.
+  void add(const formats::Tensor& tensor, int first_row, int num_rows, kernels::PackedMatrix& into) {
+    add(tensor, first_row, num_rows, into, heads_);
+  }
+  void add(const formats::Tensor& tensor, int first_row, int num_rows, kernels::PackedMatrix& into, const HeadRows& heads);
   void add(const formats::Tensor& tensor, kernels::PackedMatrix& into) {
     add(tensor, 0, static_cast<int>(tensor.num_rows()), into);
   }
+  // The same rows as columns, in F32: blocks of a quantized type run along the other side.
+  void add_transposed(const formats::Tensor& tensor, int first_row, int num_rows, kernels::PackedMatrix& into);
   std::uint64_t bytes() const { return bytes_; }
   // Of all that decides the packed bytes but for the tensors' own: names, types, sizes, order and the layout itself.
   std::uint64_t fingerprint() const;
@@ -39,7 +50,7 @@ class PackingPlan {
   void place(const std::byte* packed) const;
   // File row, of a matrix or a vector, that holds output `row`: where the file interleaves the halves of a head, they are
   // put apart again.
-  int file_row(int row, formats::RopeOrder order) const;
+  int file_row(int row, formats::RopeOrder order) const { return file_row(row, order, heads_); }
 
  private:
   struct Matrix {
@@ -47,12 +58,17 @@ class PackingPlan {
     int first_row;      // of the tensor's
     kernels::PackedMatrix* into;
     std::size_t begin;  // among the packed bytes
+    HeadRows heads;
+    bool transposed;
 
     std::size_t end() const { return begin + static_cast<std::size_t>(into->num_panels()) * into->panel_bytes; }
     // The file's share of the packed bytes [from, to) of this matrix; packed and file bytes run along together, but for the
-    // rows of a head.
+    // rows of a head. None where they don't: a transposed panel is of all rows.
     std::span<const std::byte> file_bytes(std::size_t from, std::size_t to) const;
   };
+  static int file_row(int row, formats::RopeOrder order, const HeadRows& heads);
+  void append(Matrix matrix);
+  static void pack_transposed(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels);
   void pack_panel(const Matrix& matrix, int panel, std::byte* out, const kernels::KernelTable& kernels,
                   std::byte* rows_scratch) const;
   void pack_matrix(const Matrix& matrix, std::size_t begin, std::span<std::byte> out, const kernels::KernelTable& kernels,
@@ -63,7 +79,7 @@ class PackingPlan {
   void drop_behind(std::span<const std::byte> read) const;
 
   const formats::CheckpointFile* file_;
-  int head_dim_, rope_dims_;
+  HeadRows heads_;
   std::vector<Matrix> matrices_;
   std::uint64_t bytes_ = 0;
   std::size_t most_panel_bytes_ = 0, most_made_bytes_ = 0, most_coded_bytes_ = 0;

@@ -107,6 +107,38 @@ TEST(PackingPlan, RowsOfATensorMakeMatricesOfTheirOwn) {
   }
 }
 
+// In every file type, from a row inside the tensor; the last panel is not full.
+TEST(PackingPlan, RowsBecomeColumnsOfFloats) {
+  using formats::TensorType;
+  constexpr std::uint64_t kLength = 512 + 256;
+  for (const TensorType type : {TensorType::f32, TensorType::bf16, TensorType::q8_0, TensorType::q4_k, TensorType::q6_k}) {
+    constexpr int kRows = 9, kFirst = 2, kTaken = 5;
+    const std::uint64_t length = type == TensorType::f32 ? 21 : kLength;
+    const std::size_t row_bytes = length / formats::info(type).block_values * formats::info(type).block_bytes;
+    std::vector<std::byte> data(kRows * row_bytes);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7 % 60);  // no NaN
+    const auto bytes = formats::GgufBuilder().add("general.name", "x").add_tensor("x", type, {length, kRows}, data).build();
+    const auto file = CheckpointFile::parse(bytes);
+    PackingPlan plan(*file, ModelConfig{});
+    PackedMatrix turned;
+    plan.add_transposed(file->tensors()[0], kFirst, kTaken, turned);
+    EXPECT_EQ(turned.rows, static_cast<int>(length));
+    EXPECT_EQ(turned.cols, kTaken);
+    std::vector<std::byte> packed(plan.bytes()), scratch(plan.scratch_bytes());
+    plan.pack(0, packed, kernels::select_kernels("reference"), scratch.data());
+    plan.place(packed.data());
+    std::vector<float> row(length);
+    for (int k = 0; k < kTaken; ++k) {
+      formats::dequantize(type, data.data() + static_cast<std::size_t>(kFirst + k) * row_bytes, length, row.data());
+      for (std::size_t r = 0; r < length; ++r) {
+        float value;
+        std::memcpy(&value, turned.panels + r / 16 * turned.panel_bytes + (static_cast<std::size_t>(k) * 16 + r % 16) * 4, sizeof value);
+        ASSERT_EQ(value, row[r]) << formats::info(type).name << " " << r << " " << k;
+      }
+    }
+  }
+}
+
 TEST(PackingPlan, EveryMatrixStandsInItsPlaceAndGapsAreZeros) {
   const Opened opened(testing::tiny_llama());
   const std::vector<std::byte> packed = opened.plan.packed(10'000);

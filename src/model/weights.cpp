@@ -91,6 +91,37 @@ void WeightLoader::layer_feed_forward(int layer, LayerWeights& into) {
   layer_matrix(layer, "ffn_down", c.hidden_size, c.intermediate_size, into.down);
 }
 
+void WeightLoader::layer_latent_query(int layer, const char* name, int cols, PackedMatrix& into) {
+  const ModelConfig& c = *config_;
+  const int head = c.latent.key_dim + c.rope_dims, rows = c.num_heads * head;
+  const Tensor& found = tensor("blk." + std::to_string(layer) + "." + name + ".weight", rows, cols);
+  plan_.add(found, 0, rows, into, {head, c.latent.key_dim, c.rope_dims});
+}
+
+void WeightLoader::layer_latent_heads(int layer, LayerWeights& into) {
+  const LatentConfig& latent = config_->latent;
+  const int heads = config_->num_heads;
+  const std::string prefix = "blk." + std::to_string(layer) + ".";
+  into.key_up.resize(static_cast<std::size_t>(heads));
+  into.value_up.resize(static_cast<std::size_t>(heads));
+  if (file_->find(prefix + "attn_kv_b.weight") != nullptr) {
+    const int head_rows = latent.key_dim + latent.value_dim;
+    const Tensor& both = tensor(prefix + "attn_kv_b.weight", heads * head_rows, latent.rank);
+    for (int head = 0; head < heads; ++head) {
+      const auto i = static_cast<std::size_t>(head);
+      plan_.add_transposed(both, head * head_rows, latent.key_dim, into.key_up[i]);
+      plan_.add(both, head * head_rows + latent.key_dim, latent.value_dim, into.value_up[i]);
+    }
+    return;
+  }
+  const auto load = [&](const char* name, int rows, int cols, std::vector<PackedMatrix>& matrices_of) {
+    const Tensor& found = tensor(prefix + name + ".weight", heads * rows, cols);
+    for (int head = 0; head < heads; ++head) plan_.add(found, head * rows, rows, matrices_of[static_cast<std::size_t>(head)]);
+  };
+  load("attn_k_b", latent.rank, latent.key_dim, into.key_up);
+  load("attn_v_b", latent.value_dim, latent.rank, into.value_up);
+}
+
 void WeightLoader::layer_matrices(int layer, const char* name, int cols, std::initializer_list<Part> parts) {
   matrices("blk." + std::to_string(layer) + "." + name + ".weight", cols, {parts.begin(), parts.size()});
 }
@@ -108,6 +139,13 @@ void WeightLoader::layer_experts(int layer, LayerWeights& into) {
   load("ffn_gate_exps", c.expert_size, c.hidden_size, &ExpertWeights::gate);
   load("ffn_up_exps", c.expert_size, c.hidden_size, &ExpertWeights::up);
   load("ffn_down_exps", c.hidden_size, c.expert_size, &ExpertWeights::down);
+}
+
+void WeightLoader::layer_shared_expert(int layer, LayerWeights& into) {
+  const ModelConfig& c = *config_;
+  layer_matrix(layer, "ffn_gate_shexp", c.shared_expert_size, c.hidden_size, into.gate);
+  layer_matrix(layer, "ffn_up_shexp", c.shared_expert_size, c.hidden_size, into.up);
+  layer_matrix(layer, "ffn_down_shexp", c.hidden_size, c.shared_expert_size, into.down);
 }
 
 void WeightLoader::layer_expert_biases(int layer, LayerWeights& into) {

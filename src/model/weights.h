@@ -34,7 +34,12 @@ struct LayerWeights {
   PackedMatrix q, k, v, o, gate, up, down, router;
   Vector q_bias = nullptr, k_bias = nullptr, v_bias = nullptr, o_bias = nullptr, router_bias = nullptr;
   Vector sinks = nullptr;  // [num_heads]
-  std::vector<ExpertWeights> experts;
+  std::vector<ExpertWeights> experts;  // where there are any, gate, up and down are those of the shared expert
+  Vector expert_bias = nullptr;        // [num_experts], for their choice alone
+  // Latent attention: queries and keys with values, compressed; then each head's matrices (Ops::take_in_keys).
+  PackedMatrix query_down, latent_down;
+  Vector query_norm = nullptr, latent_norm = nullptr;
+  std::vector<PackedMatrix> key_up, value_up;
   Vector attention_norm = nullptr, q_norm = nullptr, k_norm = nullptr, post_attention_norm = nullptr;
   Vector ffn_norm = nullptr, post_ffn_norm = nullptr;
 };
@@ -68,6 +73,10 @@ class WeightLoader {
   // Tensors that most families name alike: attn_q, attn_k, attn_v, attn_output; ffn_gate, ffn_up, ffn_down.
   void layer_attention(int layer, LayerWeights& into);
   void layer_feed_forward(int layer, LayerWeights& into);
+  // The projection of latent attention's queries, "attn_q" or "attn_q_b", and the heads' matrices, "attn_k_b" and
+  // "attn_v_b" or, in one as checkpoints have them, "attn_kv_b".
+  void layer_latent_query(int layer, const char* name, int cols, PackedMatrix& into);
+  void layer_latent_heads(int layer, LayerWeights& into);
   // One tensor that holds several matrices, one after the other.
   struct Part {
     PackedMatrix* into;
@@ -77,6 +86,8 @@ class WeightLoader {
   // Router and experts, all of config().num_experts: "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps".
   void layer_experts(int layer, LayerWeights& into);
   void layer_expert_biases(int layer, LayerWeights& into);
+  // "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp".
+  void layer_shared_expert(int layer, LayerWeights& into);
   void matrix(const std::string& name, int rows, int cols, PackedMatrix& into);
   void vector(const std::string& name, int size, Vector& into);
   const formats::Tensor& tensor(const std::string& name, int rows, int cols);

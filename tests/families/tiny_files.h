@@ -31,7 +31,8 @@ class Generator {
  public:
   explicit Generator(std::string_view name)
       : norm_(name.ends_with("norm.weight")),
-        large_(!name.ends_with(".weight") || name.find("sinks") != name.npos || name.find("ffn_gate_inp") != name.npos) {
+        large_((!name.ends_with(".weight") && name.find("exp_probs") == name.npos) || name.find("sinks") != name.npos ||
+               name.find("ffn_gate_inp") != name.npos) {
     for (const char c : name) seed_ = (seed_ ^ static_cast<unsigned char>(c)) * 0x100000001B3;
   }
   float value(std::uint64_t i) const {
@@ -72,17 +73,21 @@ struct Golden {
     const std::vector<std::int64_t> tokens = file->get_ints("tiny.prompt").value();
     for (const std::int64_t token : tokens) prompt.push_back(static_cast<TokenId>(token));
     positions = file->get_ints("tiny.positions").value();
-    const formats::Tensor& tensor = *file->find("logits");
+    float32_error = file->get_float("tiny.float32_error").value();
+    f16_error = file->get_float("tiny.f16_error").value();
+    const formats::Tensor& tensor = *file->find("exact");
     vocab_size = tensor.row_length();
-    logits.resize(tensor.bytes.size() / sizeof(float));
-    std::memcpy(logits.data(), tensor.bytes.data(), tensor.bytes.size());
+    exact.resize(tensor.bytes.size() / sizeof(float));
+    std::memcpy(exact.data(), tensor.bytes.data(), tensor.bytes.size());
   }
   std::vector<std::byte> bytes;
   std::uint64_t model_bytes;
   std::vector<TokenId> prompt;
   std::vector<std::int64_t> positions;
   std::uint64_t vocab_size;
-  std::vector<float> logits;  // [positions, vocab_size]
+  std::vector<float> exact;  // [positions, vocab_size], of transformers in float64
+  double float32_error;      // the greatest of transformers in float32
+  double f16_error;          // the greatest of transformers in float64 with keys and values in f16
 };
 
 }  // namespace couplet::testing

@@ -40,6 +40,8 @@ struct Setting {
   std::string kernels = "";
   int num_threads = 1;
   PageFormat pages = PageFormat::q16;
+  const kernels::KernelTable* table = nullptr;  // in place of a level's
+  int page_factor = 1;                          // pages so many times as large
 };
 
 // As an engine pairs them: fine has two planes of activations and of values.
@@ -63,10 +65,10 @@ class Runner {
  public:
   Runner(const Loaded& loaded, const Setting& setting)
       : config_(&loaded.config),
-        kernels_(&kernels::select_kernels(setting.kernels)),
+        kernels_(setting.table != nullptr ? setting.table : &kernels::select_kernels(setting.kernels)),
         threads_(setting.num_threads),
         weights_(model::load_weights(*loaded.file, loaded.config, threads_, *kernels_)),
-        pool_(model::cache_shape(loaded.config, setting.pages), 400),
+        pool_(enlarged(model::cache_shape(loaded.config, setting.pages), setting.page_factor), 400),
         forward_(loaded.config, *weights_, *kernels_, threads_, pool_, {kMaxRows, kMaxSequences, planes_of(setting.pages)}) {
     poison_pool();
   }
@@ -110,6 +112,11 @@ class Runner {
   }
 
  private:
+  static cache::CacheShape enlarged(cache::CacheShape shape, int factor) {
+    shape.head_dim *= factor;
+    return shape;
+  }
+
   // Stale pages hold NaN everywhere: a kernel that reads an invisible lane shows it.
   void poison_pool() {
     const auto& shape = pool_.shape();

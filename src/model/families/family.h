@@ -19,9 +19,11 @@ struct Family {
   // What general.architecture says; null: the name. Families that share an architecture say which files are theirs.
   const char* architecture = nullptr;
   bool (*suits)(const formats::CheckpointFile& file) = nullptr;
+  // Fills what heads are like.
+  void (*read_heads)(const ConfigReader& reader, ModelConfig& config) = model::read_heads;
 };
 
-extern const Family kLlama, kMixtral, kQwen2, kQwen3, kQwen3Moe, kGemma, kGemma2, kGemma3, kPhi3, kOlmo2, kGranite, kGptOss;
+extern const Family kLlama, kMixtral, kQwen2, kQwen3, kQwen3Moe, kGemma, kGemma2, kGemma3, kPhi3, kOlmo2, kGranite, kGptOss, kDeepseek2;
 
 std::span<const Family* const> families();
 
