@@ -6,7 +6,7 @@
 // Latent attention (MLA) in its absorbed form, in both stages: a head's score is its query times the key that it would make
 // of a position's compressed vector, key_up * c, which is (key_up' * query) * c. So queries take the matrix in, all heads
 // attend to the one compressed vector, and what they get is a sum of such vectors, of which value_up makes the head's
-// value (docs/adr/0010-latent-attention-absorbed.md).
+// value (docs/adr/0011-latent-attention-absorbed.md).
 
 namespace couplet::model {
 
