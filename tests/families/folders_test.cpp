@@ -102,10 +102,14 @@ FolderBytes make_folder(const std::string& name) {
   return {simdjson::minify(root.get_object("config").value().object()), weights.build()};
 }
 
+// Families whose folders are not read yet, only their GGUF files.
+bool only_in_gguf(std::string_view name) { return name.starts_with("deepseek"); }
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(COUPLET_SOURCE_DIR) + "/tests/data/families"))
-    if (entry.path().extension() == ".head") names.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ".head" && !only_in_gguf(entry.path().stem().string()))
+      names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -139,7 +143,8 @@ TEST(FolderList, HasEveryFamily) {
     const formats::HfFolder folder(std::as_bytes(std::span(bytes.config)), bytes.weights);
     read.insert(model::read_config(folder).family->name);
   }
-  for (const model::Family* family : model::families()) EXPECT_TRUE(read.contains(family->name)) << family->name;
+  for (const model::Family* family : model::families())
+    EXPECT_NE(read.contains(family->name), only_in_gguf(family->name)) << family->name;
 }
 
 }  // namespace

@@ -110,24 +110,28 @@ TEST_F(ChatGolden, EveryTemplateOverEveryConversation) {
 // The template writes BOS and the tokenizer adds it: one stands in the prompt. Where neither does, none.
 TEST_F(ChatGolden, NoBosTwice) {
   const std::string conversation = R"({"messages": [{"role": "user", "content": "Hi <|begin_of_text|><bos>"}]})";
-  const auto prompt = [&](const Tokenizer& tokenizer, const char* model, const std::string& bos) {
-    const ChatTemplate chat(read_file(kData + "templates/" + model + ".jinja"), {.bos = bos});
-    EXPECT_EQ(chat.render(conversation).starts_with(bos), !bos.empty());
+  const auto prompt = [&](const Tokenizer& tokenizer, const std::string& source, const std::string& bos, bool writes_bos) {
+    const ChatTemplate chat(source, {.bos = bos});
+    EXPECT_EQ(chat.render(conversation).starts_with(bos), writes_bos);
     return chat_prompt(tokenizer, chat, conversation);
   };
+  const auto source_of = [](const std::string& model) { return read_file(kData + "templates/" + model + ".jinja"); };
   for (const auto& [tokenizer, model, bos] :
        {std::tuple(&folder_tokenizer_of("llama3_1"), "llama3_1", "<|begin_of_text|>"),
         std::tuple(&folder_tokenizer_of("gemma3"), "gemma3", "<bos>"), std::tuple(&tokenizer_of("gemma3"), "gemma3", "<bos>")}) {
     SCOPED_TRACE(model);
     ASSERT_TRUE(tokenizer->adds_bos());
-    const std::vector<TokenId> ids = prompt(*tokenizer, model, bos);
+    std::string source = source_of(model);
+    const std::vector<TokenId> ids = prompt(*tokenizer, source, bos, true);
     EXPECT_EQ(ids.front(), tokenizer->bos_id());
     EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer->bos_id()), 1);
-    EXPECT_EQ(ids, prompt(*tokenizer, model, "")) << "a template that writes none";
+    const std::string name = "bos_token";
+    source.replace(source.find(name), name.size(), "''");
+    EXPECT_EQ(ids, prompt(*tokenizer, source, bos, false)) << "a template that writes none";
   }
   const Tokenizer& smollm2 = tokenizer_of("smollm2");
   EXPECT_FALSE(smollm2.adds_bos());
-  const std::vector<TokenId> turns = prompt(smollm2, "smollm2", "");
+  const std::vector<TokenId> turns = prompt(smollm2, source_of("smollm2"), "<|im_start|>", true);
   EXPECT_EQ(std::count(turns.begin(), turns.end(), smollm2.bos_id()), 2);  // <|im_start|>, which begins each turn
 }
 
