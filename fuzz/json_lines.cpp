@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/check.h"
@@ -40,9 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   try_to([&] { parse_text_line(line); });
   try_to([&] { check_ids(parse_ids_line(line, kVocabSize)); });
-  try_to([&] {  // what is handed to the template is itself a conversation
-    const std::string conversation = parse_conversation_line(line);
-    COUPLET_CHECK(parse_conversation_line(conversation) == conversation);
+  try_to([&] {  // what is handed to the template is a conversation with the same messages, or has variables that forbid it
+    const nlohmann::ordered_json conversation = parse_conversation_line(line);
+    COUPLET_CHECK(parse_conversation_line(conversation.dump()).at("messages") == conversation.at("messages"));
   });
   return 0;
 }
