@@ -52,10 +52,7 @@ const char* first_set(std::initializer_list<const char*> names) {
 
 class Url {
  public:
-  explicit Url(const std::string& text) : handle_(curl().url()) {
-    if (handle_ == nullptr) throw std::bad_alloc();
-    set(text);
-  }
+  explicit Url(const std::string& text) : Url() { set(text); }  // where set() throws, ~Url() runs: Url() is done
   ~Url() { curl().url_cleanup(handle_); }
   Url(const Url&) = delete;
   Url& operator=(const Url&) = delete;
@@ -72,6 +69,9 @@ class Url {
   }
 
  private:
+  Url() : handle_(curl().url()) {
+    if (handle_ == nullptr) throw std::bad_alloc();
+  }
   CURLU* handle_;
 };
 
