@@ -73,7 +73,7 @@ class Strings:
         self.random = random.Random(seed)
         self.texts, self.added = texts, added
         self.kinds = [self.scalar, self.word, self.word, self.marked, self.digits, self.run, self.piece, self.piece, self.special,
-                      self.contraction, self.emoji, lambda: self.one_of(SPACES), lambda: self.one_of(SPACES),
+                      self.contraction, self.emoji, self.hangul, lambda: self.one_of(SPACES), lambda: self.one_of(SPACES),
                       lambda: self.one_of(CODE), lambda: self.one_of(ODD)]
 
     def one_of(self, choices):
@@ -117,6 +117,11 @@ class Strings:
 
     def contraction(self):
         return self.one_of(("don", "I", "WE", "\u00e9", "1", " ", "")) + self.one_of(QUOTES) + self.one_of(SHORT)
+
+    def hangul(self):
+        """Of letters that may join to a syllable, and of those just beyond."""
+        parts = [chr(first + self.below(count)) for first, count in ((0x10FF, 21), (0x1160, 23), (0x11A6, 30))]
+        return self.one_of(("".join(parts), parts[0] + parts[1], chr(0xAC00 + 28 * self.below(399)) + parts[2]))
 
     def emoji(self):
         return "".join(self.one_of(EMOJI) for _ in range(1 + self.below(5)))

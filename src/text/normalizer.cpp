@@ -72,7 +72,8 @@ std::string to_normal_form(std::string_view text, NormalForm form) {
       [&](char32_t code_point) {
         // Models were trained with the normal forms of Unicode 9: to them a newer character is one that neither comes
         // apart nor joins another, nor changes its place.
-        if (!is_in_unicode_9(code_point)) {
+        // U+11A7, a vowel that joins nothing, is lost by the library: it takes it for the first of the last consonants.
+        if (!is_in_unicode_9(code_point) || code_point == 0x11A7) {
           append_composed(points, compose, out);
           append_char(code_point, out);
           return;

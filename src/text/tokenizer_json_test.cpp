@@ -163,6 +163,7 @@ TEST(Normalizer, NormalForms) {
   EXPECT_EQ(to(NormalForm::nfd, "\u00E9\uAC00"), "e\u0301\u1100\u1161");
   EXPECT_EQ(to(NormalForm::nfkc, "\uFB01\u2460"), "fi1");
   EXPECT_EQ(to(NormalForm::nfc, "a\u0301\u0323"), "\u1EA1\u0301");  // marks are sorted
+  EXPECT_EQ(to(NormalForm::nfc, "\u1103\u1164\u11A7"), "\uB338\u11A7");  // which is no last consonant
   // To Unicode 9 these are no marks, and one doesn't come apart: 13, 14 and 16 brought them.
   EXPECT_EQ(to(NormalForm::nfc, "a\u1AC4\u0301\u0323"), "a\u1AC4\u0323\u0301");
   EXPECT_EQ(to(NormalForm::nfc, "i\u0307\u1AC4"), "i\u0307\u1AC4");
