@@ -82,6 +82,7 @@ Json to_json(const Checkpoint& checkpoint, const CommonOptions& common, int cont
   json["tokenizer"] = describe(checkpoint.tokenizer());
   json["chat_template"] = template_source;
   json["sampling"] = describe(s.sampling);
+  if (!s.quantized_as.empty()) json["quantize"] = s.quantized_as;
   json["memory"] = {{"context", context},
                     {"weights_bytes", s.weights_bytes},
                     {"cache_bytes", cache_bytes},
@@ -141,7 +142,7 @@ void show_weights(const CheckpointSummary& s) {
   for (const TensorTypeSummary& type : s.tensor_types)
     tensors +=
         fmt::format("{}{} x {} ({})", tensors.empty() ? "" : ", ", type.count, type.type, amount(type.bytes));
-  row("tensors", tensors);
+  row("tensors", tensors + (s.quantized_as.empty() ? "" : fmt::format(", quantized at load: {}", s.quantized_as)));
 }
 
 void show(const Checkpoint& checkpoint, const CommonOptions& common, int context) {

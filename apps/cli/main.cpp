@@ -38,6 +38,8 @@ constexpr Command kCommands[] = {
     {"template", "MODEL [FILE]", "Conversations through the chat template", template_command},
     {"inspect", "MODEL", "What a model file holds", inspect_command},
     {"bench", "MODEL", "Prefill and decode speed against the machine's limits", bench_command},
+    {"quantize", "IN OUT", "A model as a GGUF file with smaller weights", quantize_command},
+    {"convert", "FOLDER OUT", "A Hugging Face folder as a GGUF file", convert_command},
     {"pull", "NAME", "Gets a model: of the catalogue, hf.co/OWNER/NAME[:FILE], or a URL", pull_command},
     {"list", "", "The models that were pulled", list_command},
     {"rm", "NAME", "Removes a model that was pulled", rm_command},

@@ -7,6 +7,7 @@
 #include <CLI/Error.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -153,6 +154,18 @@ std::vector<int> parse_list(std::string_view what, std::string_view text, int le
   return values;
 }
 
+std::string weight_type_names() {
+  std::string names;
+  for (const std::string_view name : weight_types()) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
+std::string parse_weight_type(std::string_view what, const std::string& text) {
+  const std::vector<std::string_view> types = weight_types();
+  if (std::ranges::find(types, text) == types.end()) refuse(what, "one of " + weight_type_names(), text);
+  return text;
+}
+
 void CommonOptions::add_to(CommandLine& line, bool needs_model) {
   const std::string about = "A GGUF file, a catalogue name (smollm2, gemma3) or what was pulled (hf.co/OWNER/NAME)";
   if (needs_model) {
@@ -165,6 +178,8 @@ void CommonOptions::add_to(CommandLine& line, bool needs_model) {
     if (text != "fast" && text != "fine") refuse("--precision", "fast or fine", text);
     engine.precision = text == "fine" ? Precision::fine : Precision::fast;
   });
+  line.option("--quantize", "T", "Quantize float weights as they are read: " + weight_type_names(),
+              [this](const std::string& text) { open.quantize = parse_weight_type("--quantize", text); });
   line.option("--cache-format", "q16|f16", "Of keys and values; default: q16", [this](const std::string& text) {
     if (text != "q16" && text != "f16") refuse("--cache-format", "q16 or f16", text);
     engine.cache_format = text == "f16" ? CacheFormat::f16 : CacheFormat::q16;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "couplet/convert.h"
 #include "couplet/engine.h"
 #include "couplet/request.h"
 
@@ -51,10 +52,13 @@ std::uint64_t parse_seed(std::string_view what, std::string_view text);
 // "128,512,2048".
 std::vector<int> parse_list(std::string_view what, std::string_view text, int least, int greatest);
 
+std::string weight_type_names();  // "q4_0, q4_1, ..."
+std::string parse_weight_type(std::string_view what, const std::string& text);
+
 // The options that every command has.
 struct CommonOptions {
   std::string model;
-  OpenOptions open;
+  OpenOptions open;      // the pre-tokenizer, whether weights are quantized
   EngineOptions engine;  // threads, precision, cache format, context
   bool json = false;
   bool quiet = false;

@@ -158,6 +158,7 @@ class Scorer {
     json["numerics"] = info.numerics_version;
     json["precision"] = name(info.precision);
     json["cache_format"] = name(info.cache_format);
+    if (const std::string& mix = engine_->checkpoint().summary().quantized_as; !mix.empty()) json["quantize"] = mix;
     json["kernels"] = info.kernels;
     json["threads"] = info.num_threads;
     json["steps"] = scoring.steps;

@@ -19,6 +19,16 @@ void note_packed_copy(const PackedCopy& copy) {
         visible(copy.problem)));
 }
 
+// It takes a while, and a packed copy spares it the next start.
+void note_quantizing(const Checkpoint& checkpoint, const std::string& packed_folder) {
+  constexpr std::uint64_t kMuch = std::uint64_t{256} << 20;
+  const CheckpointSummary& summary = checkpoint.summary();
+  if (summary.quantized_as.empty() || summary.weights_bytes < kMuch ||
+      checkpoint.packed_copy(packed_folder).state == PackedCopyState::present)
+    return;
+  note(fmt::format("quantizing weights to {}, {} of them", summary.quantized_as, amount(summary.weights_bytes)));
+}
+
 }  // namespace
 
 std::shared_ptr<const Checkpoint> open_checkpoint(const CommonOptions& options) {
@@ -36,6 +46,7 @@ std::unique_ptr<Engine> load_engine(std::shared_ptr<const Checkpoint> checkpoint
                                     const EngineOptions& options) {
   EngineOptions with_folder = options;
   with_folder.packed_folder = packed_folder().string();
+  note_quantizing(*checkpoint, with_folder.packed_folder);
   std::unique_ptr<Engine> engine = Engine::load(std::move(checkpoint), with_folder);
   const EngineInfo& info = engine->info();
   note_packed_copy(info.packed_copy);

@@ -103,9 +103,10 @@ void note(std::string_view text) {
   if (!quiet) show_error(text);
 }
 
-void show_error(std::string_view text) {
-  const std::string line = std::string(text) + "\n";
-  for (std::string_view rest = line; !rest.empty();) {  // nowhere is left to say that this failed
+namespace {
+
+void write_to_error(std::string_view rest) {
+  while (!rest.empty()) {  // nowhere is left to say that this failed
     const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) {
@@ -115,6 +116,15 @@ void show_error(std::string_view text) {
     if (written <= 0) return;
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+}  // namespace
+
+void show_error(std::string_view text) { write_to_error(std::string(text) + "\n"); }
+
+void show_progress(std::string_view text) {
+  constexpr std::string_view kClearLine = "\r\x1b[K";
+  if (!quiet && ::isatty(STDERR_FILENO) == 1) write_to_error(std::string(kClearLine) + std::string(text));
 }
 
 bool use_color() {

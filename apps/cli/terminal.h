@@ -26,6 +26,8 @@ bool output_is_terminal();
 void set_quiet();
 void note(std::string_view text);
 void show_error(std::string_view text);
+// A line that the next one overwrites, empty at last; only where standard error is a terminal.
+void show_progress(std::string_view text);
 
 bool use_color();  // on standard output
 int line_width();  // columns: of the terminal, else 80; at least 40

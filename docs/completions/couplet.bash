@@ -2,8 +2,9 @@
 
 _couplet() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-  local commands="run chat explain tokenize score template inspect bench pull list rm"
-  local common="--threads --precision --cache-format --context --pre-tokenizer --json --quiet --help --version"
+  local commands="run chat explain tokenize score template inspect bench quantize convert pull list rm"
+  local types="q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k_s q3_k_m q3_k_l q4_k_s q4_k_m q5_k_s q5_k_m q6_k f16 bf16 f32"
+  local common="--threads --precision --quantize --cache-format --context --pre-tokenizer --json --quiet --help --version"
   local sampling="--max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty
     --frequency-penalty --logit-bias --stop --seed --ignore-eos --logprobs"
   local template="--template --template-arg --template-date"
@@ -15,6 +16,7 @@ _couplet() {
   fi
   case $previous in
     --precision) COMPREPLY=($(compgen -W "fast fine" -- "$current")); return ;;
+    --quantize | --type) COMPREPLY=($(compgen -W "$types" -- "$current")); return ;;
     --cache-format) COMPREPLY=($(compgen -W "q16 f16" -- "$current")); return ;;
     --template) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
@@ -26,6 +28,7 @@ _couplet() {
     score) options="--top --chunk --decode-from --parallel --cold" ;;
     template) options="$template" ;;
     bench) options="--prefill --decode --depth --batch --repeat --requests" ;;
+    quantize | convert) options="--type --allow-requantize --force" ;;
     inspect) options="--machine" ;;
     pull) options="--sha256 --timeout --retries" common="--json --quiet --help --version" ;;
     list) common="--json --quiet --help --version" models="" ;;

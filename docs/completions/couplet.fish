@@ -1,6 +1,6 @@
 # fish completion for couplet
 
-set -l commands run chat explain tokenize score template inspect bench pull list rm
+set -l commands run chat explain tokenize score template inspect bench quantize convert pull list rm
 complete -c couplet -n __fish_use_subcommand -f -a run -d 'One prompt, the reply as it grows'
 complete -c couplet -n __fish_use_subcommand -f -a chat -d 'A conversation'
 complete -c couplet -n __fish_use_subcommand -f -a explain -d 'What prefill and decode do, step by step'
@@ -9,6 +9,8 @@ complete -c couplet -n __fish_use_subcommand -f -a score -d 'The probability of 
 complete -c couplet -n __fish_use_subcommand -f -a template -d 'Conversations through the chat template'
 complete -c couplet -n __fish_use_subcommand -f -a inspect -d 'What a model file holds'
 complete -c couplet -n __fish_use_subcommand -f -a bench -d "Speed of both stages beside the machine's peaks"
+complete -c couplet -n __fish_use_subcommand -f -a quantize -d 'A model as a GGUF file with smaller weights'
+complete -c couplet -n __fish_use_subcommand -f -a convert -d 'A Hugging Face folder as a GGUF file'
 complete -c couplet -n __fish_use_subcommand -f -a pull -d 'Gets a model'
 complete -c couplet -n __fish_use_subcommand -f -a list -d 'The models that were pulled'
 complete -c couplet -n __fish_use_subcommand -f -a rm -d 'Removes a model that was pulled'
@@ -17,6 +19,11 @@ complete -c couplet -n "__fish_seen_subcommand_from $commands" -a 'smollm2 gemma
 
 complete -c couplet -x -l threads -d 'Threads'
 complete -c couplet -x -l precision -a 'fast fine' -d 'Of activations'
+set -l types 'q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k_s q3_k_m q3_k_l q4_k_s q4_k_m q5_k_s q5_k_m q6_k f16 bf16 f32'
+complete -c couplet -x -l quantize -a $types -d 'Float weights, as they are read'
+complete -c couplet -n '__fish_seen_subcommand_from quantize convert' -x -l type -a $types -d 'Of matrices'
+complete -c couplet -n '__fish_seen_subcommand_from quantize convert' -l allow-requantize -d 'Quantize again'
+complete -c couplet -n '__fish_seen_subcommand_from quantize convert' -l force -d 'Replace the output'
 complete -c couplet -x -l cache-format -a 'q16 f16' -d 'Of keys and values'
 complete -c couplet -x -l context -d 'Positions a sequence may hold'
 complete -c couplet -x -l pre-tokenizer -d 'How byte-level BPE cuts a text'

@@ -43,13 +43,17 @@ struct CheckpointSummary {
   int context_length = 0, sliding_window = 0;  // positions; window 0: none
   std::uint64_t weights_bytes = 0;  // as the kernels read them: for some types more than in the file
   std::vector<TensorTypeSummary> tensor_types;
+  std::string quantized_as;  // OpenOptions::quantize
   SamplingDefaults sampling;
 };
 
 struct OpenOptions {
   // The named way to cut a text before byte-level BPE ("llama-bpe"), where the file's own is wrong or not known; empty:
   // the file's.
-  std::string pre_tokenizer;
+  std::string pre_tokenizer = "";
+  // One of weight_types() (convert.h): float matrices are quantized as they are read, to the very bits of a file that
+  // convert_checkpoint() writes; part of an answer's identity. Empty: all stays as it is.
+  std::string quantize = "";
 };
 
 class Checkpoint {

@@ -7,6 +7,7 @@
 #include "base/float_environment.h"
 #include "couplet/error.h"
 #include "engine/request_check.h"
+#include "formats/quantized_file.h"
 #include "model/families/family.h"
 #include "model/forward.h"
 #include "model/weights.h"
@@ -14,7 +15,6 @@
 
 namespace couplet {
 namespace engine {
-namespace {
 
 std::vector<TensorTypeSummary> summarize_tensors(const formats::CheckpointFile& file) {
   std::array<TensorTypeSummary, formats::kNumTensorTypes> by_type;
@@ -30,6 +30,8 @@ std::vector<TensorTypeSummary> summarize_tensors(const formats::CheckpointFile& 
   std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return present;
 }
+
+namespace {
 
 SamplingDefaults read_sampling_defaults(const formats::CheckpointFile& file, int vocab_size) {
   SamplingDefaults defaults;
@@ -75,6 +77,7 @@ OpenCheckpoint::OpenCheckpoint(std::unique_ptr<formats::CheckpointFile> file, co
   summary_.file_format = file_->format();
   summary_.name = file_->get_string("general.name").value_or("");
   summary_.lacks_weights = file_->lacks_weights();
+  summary_.quantized_as = file_->quantized_as();
   if (summary_.lacks_weights.empty()) config_ = model::read_config(*file_);
   tokenizer_ = text::load_tokenizer(*file_, options.pre_tokenizer);
   chat_template_ = text::load_chat_template(*file_, *tokenizer_);
@@ -103,7 +106,10 @@ PackedCopy OpenCheckpoint::packed_copy(const std::string& packed_folder) const {
 
 std::shared_ptr<const Checkpoint> Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
   const StandardFloats floats;  // scales are computed while the config is read
-  return std::make_shared<engine::OpenCheckpoint>(formats::CheckpointFile::open(path), options);
+  const formats::Mix* mix = options.quantize.empty() ? nullptr : &formats::find_mix(options.quantize);
+  std::unique_ptr<formats::CheckpointFile> file = formats::CheckpointFile::open(path);
+  if (mix != nullptr) file = std::make_unique<formats::QuantizedFile>(std::move(file), *mix);
+  return std::make_shared<engine::OpenCheckpoint>(std::move(file), options);
 }
 
 }  // namespace couplet

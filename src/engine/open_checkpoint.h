@@ -3,6 +3,7 @@
 // meet for the first time.
 
 #include <memory>
+#include <vector>
 #include <optional>
 
 #include "couplet/checkpoint.h"
@@ -17,6 +18,9 @@ constexpr kernels::PageFormat page_format(CacheFormat format, Precision precisio
   if (format == CacheFormat::f16) return kernels::PageFormat::f16;
   return precision == Precision::fine ? kernels::PageFormat::q16_fine : kernels::PageFormat::q16;
 }
+
+// What tensors there are of each type, the largest in all first.
+std::vector<TensorTypeSummary> summarize_tensors(const formats::CheckpointFile& file);
 
 class OpenCheckpoint : public Checkpoint {
  public:

@@ -85,6 +85,11 @@ class CheckpointFile {
   // Where there is a tokenizer alone: why there is nothing to run, and what to do, "[folder] ...". Else empty.
   virtual std::string lacks_weights() const { return {}; }
 
+  // The mix that float matrices are turned to as they are read ("q4_k_m"); empty: all is as the file has it.
+  virtual std::string_view quantized_as() const { return {}; }
+  // Throws, naming the tensor, if a row that was made so far was of numbers that its type can't hold.
+  virtual void refuse_spoiled_rows() const {}
+
   virtual std::string_view format() const = 0;  // "GGUF v3", "safetensors", "tokenizer files"
   virtual std::uint64_t file_bytes() const = 0;
   virtual std::span<const FilePart> parts() const = 0;  // none where the caller owns the bytes

@@ -125,7 +125,7 @@ void code_iq1_m(const std::byte* in, CodedBlock& out) {
     d |= scales >> 12 << (4 * i);
     for (int s = 0; s < 4; ++s) out.scales[4 * i + s] = odd(scales >> (3 * s) & 7);
   }
-  out.d = half_value(d) / 8;
+  out.d = half_to_float(static_cast<std::uint16_t>(d)) / 8;
   for (int i = 0; i < 32; ++i) {
     const std::uint32_t high = byte_at(in, 32 + i / 2) >> (4 * (i % 2)) & 15;
     const std::uint32_t index = byte_at(in, i) | (high & 7) << 8;

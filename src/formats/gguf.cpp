@@ -10,21 +10,6 @@
 namespace couplet::formats {
 namespace {
 
-// GGUF's llama and granite files hold the rows of query and key heads in pairs: their converter interleaves the two
-// halves. DeepSeek's own checkpoints do.
-bool has_paired_rows(std::string_view architecture, std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return false;
-  name.remove_prefix(kPrefix.size());
-  const std::size_t digits = name.find_first_not_of("0123456789");
-  if (digits == 0 || digits == std::string_view::npos) return false;
-  name.remove_prefix(digits);
-  if (architecture == "deepseek2")
-    return name == ".attn_q.weight" || name == ".attn_q_b.weight" || name == ".attn_kv_a_mqa.weight";
-  return name == ".attn_q.weight" || name == ".attn_k.weight" || name == ".attn_q.bias" ||
-         name == ".attn_k.bias";
-}
-
 [[noreturn]] void fail(ErrorKind kind, const std::string& problem) { throw Error(kind, "[gguf] " + problem); }
 
 std::uint64_t num_parts_of(const GgufMetadata& metadata) {
@@ -54,6 +39,20 @@ GgufPart read_numbered_part(std::span<const std::byte> file, std::uint64_t numbe
 }
 
 }  // namespace
+
+// llama.cpp's converter interleaves the halves in llama and granite files. DeepSeek's own checkpoints do.
+bool holds_pairs(std::string_view architecture, std::string_view name) {
+  const bool is_deepseek = architecture == "deepseek2";
+  if (architecture != "llama" && architecture != "granite" && !is_deepseek) return false;
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  const std::size_t digits = name.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return false;
+  name.remove_prefix(digits);
+  if (is_deepseek) return name == ".attn_q.weight" || name == ".attn_q_b.weight" || name == ".attn_kv_a_mqa.weight";
+  return name == ".attn_q.weight" || name == ".attn_k.weight" || name == ".attn_q.bias" || name == ".attn_k.bias";
+}
 
 GgufFile::GgufFile(const std::filesystem::path& path) {
   MappedFile file(path);
@@ -120,10 +119,9 @@ void GgufFile::finish() {
   if (const auto twice = index_.duplicate()) {
     fail(ErrorKind::format, "tensor " + in_quotes(*twice) + ": expected it in one part, several have it");
   }
-  const auto architecture = metadata_.get_string("general.architecture");
-  if (architecture != "llama" && architecture != "granite" && architecture != "deepseek2") return;
+  const std::string_view architecture = metadata_.get_string("general.architecture").value_or("");
   for (Tensor& tensor : tensors_) {
-    if (has_paired_rows(*architecture, tensor.name)) tensor.rope_order = RopeOrder::pairs;
+    if (holds_pairs(architecture, tensor.name)) tensor.rope_order = RopeOrder::pairs;
   }
 }
 

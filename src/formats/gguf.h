@@ -17,6 +17,9 @@
 
 namespace couplet::formats {
 
+// Whether GGUF's files of a family interleave the two halves of each head in this tensor (RopeOrder::pairs).
+bool holds_pairs(std::string_view architecture, std::string_view tensor);
+
 class GgufFile : public CheckpointFile {
  public:
   // A file by path, with all its parts; or the bytes of a whole one, owned by the caller.
@@ -41,6 +44,9 @@ class GgufFile : public CheckpointFile {
     return metadata_.get_floats(key);
   }
   std::vector<std::string_view> keys() const override { return metadata_.keys(); }
+
+  // All of it, as the file has it.
+  const GgufMetadata& metadata() const { return metadata_; }
 
   std::span<const Tensor> tensors() const override { return tensors_; }
   const Tensor* find(std::string_view name) const override;

@@ -14,29 +14,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "formats/gguf_values.h"
 #include "formats/quant_types.h"
 
 namespace couplet::formats {
-
-// Little-endian numbers and GGUF strings, one after the other.
-struct ByteWriter {
-  std::vector<std::byte> bytes;
-
-  ByteWriter& append(const void* data, std::size_t size) {
-    const std::size_t end = bytes.size();
-    bytes.resize(end + size);
-    if (size > 0) std::memcpy(bytes.data() + end, data, size);
-    return *this;
-  }
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  ByteWriter& put(T value) {
-    return append(&value, sizeof(value));
-  }
-  ByteWriter& put_bytes(const std::vector<std::byte>& more) { return append(more.data(), more.size()); }
-  ByteWriter& put_text(std::string_view text) { return append(text.data(), text.size()); }
-  ByteWriter& put_string(std::string_view text) { return put(std::uint64_t{text.size()}).put_text(text); }
-};
 
 class GgufBuilder {
  public:
@@ -50,23 +31,15 @@ class GgufBuilder {
   template <class T>
     requires std::is_arithmetic_v<T>
   GgufBuilder& add(std::string_view key, T value) {
-    return raw_key(key, type_id<T>(), ByteWriter().put(value).bytes);
+    return raw_key(key, static_cast<std::uint32_t>(gguf_type_of<T>()), gguf_bytes(value).bytes);
   }
   GgufBuilder& add(std::string_view key, std::string_view value) {
-    return raw_key(key, kString, ByteWriter().put_string(value).bytes);
+    return raw_key(key, kString, gguf_bytes(value).bytes);
   }
   GgufBuilder& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
   template <class T>
   GgufBuilder& add(std::string_view key, const std::vector<T>& values) {
-    ByteWriter array;
-    if constexpr (std::is_arithmetic_v<T>) {
-      array.put(type_id<T>()).put(std::uint64_t{values.size()});
-      for (const T value : values) array.put(value);
-    } else {
-      array.put(kString).put(std::uint64_t{values.size()});
-      for (const std::string_view value : values) array.put_string(value);
-    }
-    return raw_key(key, kArray, array.bytes);
+    return raw_key(key, kArray, gguf_bytes(values).bytes);
   }
 
   // A tensor; `dims` start with the row length. Without data its bytes are 0.
@@ -124,16 +97,6 @@ class GgufBuilder {
   static constexpr std::uint32_t kArray = 9;
 
  private:
-  template <class T>
-  static constexpr std::uint32_t type_id() {
-    if constexpr (std::is_same_v<T, bool>) return 7;
-    if constexpr (std::is_same_v<T, float>) return 6;
-    if constexpr (std::is_same_v<T, double>) return 12;
-    constexpr std::uint32_t kUnsigned[] = {0, 2, 4, 10};  // of 1, 2, 4 and 8 bytes; the signed one follows
-    constexpr std::size_t kLog = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    return kUnsigned[kLog] + (std::is_signed_v<T> ? 1u : 0u);
-  }
-
   ByteWriter keys_;
   ByteWriter tensors_;
   std::vector<std::byte> data_;

@@ -22,6 +22,14 @@ inline constexpr std::uint32_t kNumGgufValueTypes = 13;
 
 class GgufMetadata {
  public:
+  struct Entry {
+    std::string_view key;
+    GgufValueType type;  // of the value; of an array's elements
+    bool is_array;
+    std::uint64_t count;               // of an array's elements; else 1
+    std::span<const std::byte> bytes;  // the value or the elements, as in the file
+  };
+
   GgufMetadata() = default;
   // Reads `num_keys` keys from the reader's place on.
   GgufMetadata(GgufReader& reader, std::uint64_t num_keys);
@@ -35,16 +43,9 @@ class GgufMetadata {
   std::optional<std::vector<std::int64_t>> get_ints(std::string_view key) const;
   std::optional<std::vector<float>> get_floats(std::string_view key) const;
   std::vector<std::string_view> keys() const;
+  std::span<const Entry> entries() const { return entries_; }
 
  private:
-  struct Entry {
-    std::string_view key;
-    GgufValueType type;  // of the value; of an array's elements
-    bool is_array;
-    std::uint64_t count;               // of an array's elements; else 1
-    std::span<const std::byte> bytes;  // the value or the elements, as in the file
-  };
-
   static Entry read_entry(GgufReader& reader, std::uint64_t index);
   // Null: no such key. Throws if the entry is of another kind than `wanted` says.
   const Entry* find(std::string_view key, bool array, bool (*accepts)(GgufValueType),

@@ -36,6 +36,8 @@ class HfFolder : public CheckpointFile {
   std::optional<std::vector<float>> get_floats(std::string_view key) const override;
   std::vector<std::string_view> keys() const override { return metadata().keys(); }
 
+  const KeyValues& metadata() const { return config_.metadata; }
+
   std::span<const Tensor> tensors() const override { return tensors_.all(); }
   const Tensor* find(std::string_view name) const override { return tensors_.find(name); }
   std::string lacks_weights() const override { return lacks_weights_; }
@@ -46,7 +48,6 @@ class HfFolder : public CheckpointFile {
   void drop(std::span<const std::byte> bytes) const override;
 
  private:
-  const KeyValues& metadata() const { return config_.metadata; }
   void read_config();
   std::vector<SafeTensor> open_shards();
   std::vector<SafeTensor> open_listed_shards();

@@ -30,6 +30,7 @@ class KeyValues {
   // There are no arrays of other things: such a key is absent, or of another kind.
   void refuse_array(std::string_view key) const;
   std::vector<std::string_view> keys() const;
+  const std::map<std::string, Value, std::less<>>& all() const { return values_; }
 
  private:
   // Null: no such key. Throws if its value is no T.

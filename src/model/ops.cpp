@@ -117,6 +117,8 @@ Ops::Ops(const ModelConfig& config, const kernels::KernelTable& kernels, ThreadP
     activations_ = take_activations(carver, config, max_rows);
     poisoned_ = carver.take<std::uint8_t>(static_cast<std::size_t>(max_rows * slots_a_row(config)));
     block_states_ = carver.take<float>(2 * state_floats_ * num_threads);
+    // No type takes more than four bytes a value.
+    embedding_rows_ = carver.take<std::byte>(num_threads * static_cast<std::size_t>(config.hidden_size) * sizeof(float));
   };
   Carver measure;
   carve(measure);
@@ -162,21 +164,26 @@ void Ops::begin(const Batch& batch) {
 }
 
 template <class Body>
-void Ops::for_rows(int num_rows, Body&& body) {
+void Ops::for_rows_by_thread(int num_rows, Body&& body) {
   const int num_items = (num_rows + kRowsAnItem - 1) / kRowsAnItem;
-  threads_->parallel_for(num_items, [&](int item, int) {
+  threads_->parallel_for(num_items, [&](int item, int thread) {
     const int first = item * kRowsAnItem;
-    body(first, std::min(kRowsAnItem, num_rows - first));
+    body(first, std::min(kRowsAnItem, num_rows - first), thread);
   });
 }
 
+template <class Body>
+void Ops::for_rows(int num_rows, Body&& body) {
+  for_rows_by_thread(num_rows, [&](int first, int num, int) { body(first, num); });
+}
+
 void Ops::embed(const formats::Tensor& embedding, const Rows& into) {
-  const std::size_t row_bytes = embedding.bytes.size() / embedding.num_rows();
-  const auto cols = static_cast<std::size_t>(into.cols);
-  for_rows(num_rows_, [&](int first, int num) {
+  const std::size_t row_bytes = embedding.row_bytes(), cols = static_cast<std::size_t>(into.cols);
+  for_rows_by_thread(num_rows_, [&](int first, int num, int thread) {
+    std::byte* made = embedding_rows_ + static_cast<std::size_t>(thread) * row_bytes;
     for (int r = first; r < first + num; ++r) {
-      const auto token = static_cast<std::size_t>(batch_.tokens[static_cast<std::size_t>(r)]);
-      formats::dequantize(embedding.type, embedding.bytes.data() + token * row_bytes, cols, into.row(r));
+      const auto token = static_cast<std::uint64_t>(batch_.tokens[static_cast<std::size_t>(r)]);
+      formats::dequantize(embedding.type, embedding.row(token, made), cols, into.row(r));
       if (config_->embedding_scale != 1.0F) kernels_->scale(into.row(r), config_->embedding_scale, cols);
     }
   });

@@ -98,6 +98,8 @@ class Ops {
   void note_fault(int row, RowFault fault);
   template <class Body>
   void for_rows(int num_rows, Body&& body);
+  template <class Body>
+  void for_rows_by_thread(int num_rows, Body&& body);
   // `rows`: of the batch, those that `in`'s rows stand for.
   void quantize(const Rows& in, std::span<const int> rows, int num_planes);
   void multiply(const Rows& in, std::span<const int> rows, std::span<const Piece> pieces, int num_planes);
@@ -147,6 +149,7 @@ class Ops {
   Activations activations_;
   std::uint8_t* poisoned_ = nullptr;    // [max_rows]
   float* block_states_ = nullptr;       // [threads][2] running and span state of a block
+  std::byte* embedding_rows_ = nullptr;  // [threads], of a row as its type has it, where rows are made
   MappedMemory scratch_;
   std::size_t scratch_bytes_;
   Array<float> partials_;               // decode: [partials][group * (head_stride + 2)]

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/new_file.h"
 #include "couplet/error.h"
 
 namespace couplet::model {
@@ -52,26 +51,13 @@ struct PackedFile::Header {
 namespace {
 
 constexpr std::string_view kSuffix = ".packed";
+constexpr const char* kPart = "packed copy";
 constexpr std::size_t kMostStemBytes = 100;
 
-[[noreturn]] void fail(const std::string& what) { throw Error(ErrorKind::io, "[packed copy] " + what); }
+[[noreturn]] void fail(const std::string& what) { throw Error(ErrorKind::io, "[" + std::string(kPart) + "] " + what); }
 [[noreturn]] void fail(const fs::path& path, int code) {
   fail(path.string() + ": " + std::generic_category().message(code));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }  // below 0: nothing was opened
-
- private:
-  int number_;
-};
 
 // Not open where there is none; a FIFO is not waited for.
 Descriptor open_to_read(const fs::path& path) {
@@ -82,20 +68,6 @@ std::string hexadecimal(std::uint64_t value) {
   std::string text(16, '0');
   for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
   return text;
-}
-
-// 0, or what went wrong.
-int write_all(int descriptor, const void* data, std::size_t bytes, std::size_t offset) {
-  const auto* from = static_cast<const std::byte*>(data);
-  while (bytes > 0) {
-    const ssize_t written = ::pwrite(descriptor, from, bytes, static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : ENOSPC;
-    from += written;
-    offset += static_cast<std::size_t>(written);
-    bytes -= static_cast<std::size_t>(written);
-  }
-  return 0;
 }
 
 template <class Header>
@@ -113,7 +85,7 @@ bool is_orphan(int descriptor, Header& header) {
          source->changed_ns != header.source_changed_ns;
 }
 
-// "-<16 hex digits>.packed.<6 characters>" ends the names that Unfinished gives.
+// "-<16 hex digits>.packed.<6 characters>" ends the names that NewFile gives.
 bool is_unfinished(std::string_view name) {
   constexpr std::size_t kHash = 16, kMark = 6;
   const std::size_t tail = 1 + kHash + kSuffix.size() + 1 + kMark;
@@ -129,45 +101,6 @@ bool is_abandoned(int descriptor) {
   struct stat status{};
   return descriptor >= 0 && ::fstat(descriptor, &status) == 0 && status.st_mtim.tv_sec + kSurelySeconds < std::time(nullptr) &&
          ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
-}
-
-// A file of a name of its own in the folder; locked while it is ours, and gone with the object unless it was renamed.
-class Unfinished {
- public:
-  explicit Unfinished(const fs::path& final_path)
-      : name_(final_path.string() + ".XXXXXX"), file_(::mkostemp(name_.data(), O_CLOEXEC)) {
-    if (file_.number() < 0) fail(final_path.parent_path(), errno);
-    ::flock(file_.number(), LOCK_EX | LOCK_NB);  // a wish: without it a sweep by another process may take the file away
-  }
-  ~Unfinished() {
-    if (!finished_) ::unlink(name_.c_str());
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  int descriptor() const { return file_.number(); }
-  const std::string& name() const { return name_; }
-  void finish(const fs::path& final_path) {
-    if (::fsync(descriptor()) != 0 || ::rename(name_.c_str(), final_path.c_str()) != 0) fail(name_, errno);
-    finished_ = true;
-  }
-
- private:
-  std::string name_;
-  Descriptor file_;
-  bool finished_ = false;
-};
-
-// Refuses early what would fail late, and takes the room.
-void reserve(int descriptor, const fs::path& folder, std::uint64_t bytes, std::uint64_t spare_bytes) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
-    fail(folder, EFBIG);  // writing on would end the program with a signal
-  struct statvfs disk{};
-  if (::fstatvfs(descriptor, &disk) == 0 && disk.f_bavail * disk.f_frsize < bytes + spare_bytes)
-    fail(folder.string() + ": expected " + std::to_string(bytes) + " bytes free and " + std::to_string(spare_bytes) +
-         " to spare, got " + std::to_string(disk.f_bavail * disk.f_frsize));
-  if (::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes)) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
-    fail(folder, errno);
 }
 
 std::uint64_t hash_of(std::span<const std::uint64_t> hashes) {
@@ -201,7 +134,8 @@ PackedFile::PackedFile(const fs::path& folder, const formats::CheckpointFile& fi
   COUPLET_CHECK(!file.parts().empty());
   const std::string& source = file.parts()[0].stamp.path;
   const std::string stem = fs::path(source).stem().string().substr(0, kMostStemBytes);
-  path_ = folder_ / (stem + "-" + hexadecimal(XXH3_64bits(source.data(), source.size())) + std::string(kSuffix));
+  const std::string kind = std::string(file.quantized_as().empty() ? "" : "-") + std::string(file.quantized_as());
+  path_ = folder_ / (stem + kind + "-" + hexadecimal(XXH3_64bits(source.data(), source.size())) + std::string(kSuffix));
 }
 
 PackedFile::Header PackedFile::expected_header() const {
@@ -242,7 +176,7 @@ std::optional<MappedMemory> PackedFile::map(ThreadPool& threads) const {
   const Descriptor file = open_to_read(path_);
   Header header;
   if (!fits(file.number(), header)) return std::nullopt;
-  MappedMemory content(file.number(), kDataOffset, bytes_, "packed copy");
+  MappedMemory content(file.number(), kDataOffset, bytes_, kPart);
   if (content_hash(threads, {content.data(), content.size()}) != header.content) return std::nullopt;
   return content;
 }
@@ -253,8 +187,8 @@ MappedMemory PackedFile::write(ThreadPool& threads, const Pack& pack, std::uint6
   fs::create_directories(folder_, problem);
   if (problem) fail(folder_, problem.value());
   sweep();
-  Unfinished file(path_);
-  reserve(file.descriptor(), folder_, kDataOffset + bytes_, spare_disk_bytes);
+  NewFile file(path_, kPart);
+  file.reserve(kDataOffset + bytes_, spare_disk_bytes);
 
   const MappedMemory buffers(static_cast<std::size_t>(threads.num_threads()) * kPieceBytes, "pieces of a packed copy");
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(num_pieces(bytes_)));
@@ -266,19 +200,17 @@ MappedMemory PackedFile::write(ThreadPool& threads, const Pack& pack, std::uint6
                                    std::min<std::size_t>(kPieceBytes, bytes_ - begin));
     pack(begin, out, thread);
     hashes[static_cast<std::size_t>(piece)] = XXH3_64bits(out.data(), out.size());
-    if (const int code = write_all(file.descriptor(), out.data(), out.size(), kDataOffset + begin)) failure = code;
+    if (const int code = file.write(out.data(), out.size(), kDataOffset + begin)) failure = code;
   });
-  if (failure != 0) fail(folder_, failure);
+  if (failure != 0) file.fail(failure);
   if (!unchanged(*file_)) fail("the model's file changed while it was packed");
+  file_->refuse_spoiled_rows();
 
   header.content = hash_of(hashes);
   header.header = header.own_hash();
-  if (const int code = write_all(file.descriptor(), &header, sizeof header, 0)) fail(folder_, code);
-  // Who may read the model may read its copy.
-  struct stat source{};
-  if (::stat(header.source_path.data(), &source) == 0) static_cast<void>(::fchmod(file.descriptor(), source.st_mode & 0666));
-  MappedMemory content(file.descriptor(), kDataOffset, bytes_, "packed copy");
-  file.finish(path_);
+  if (const int code = file.write(&header, sizeof header, 0)) file.fail(code);
+  MappedMemory content(file.descriptor(), kDataOffset, bytes_, kPart);
+  file.finish(header.source_path.data());  // who may read the model may read its copy
   return content;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A copy of packed weights on disk. It is one file for each checkpoint, <folder>/<name>-<hash of the path>.packed: a
-// header, then from kDataOffset on the packed bytes as they stand in memory. It is used only if its header names this
+// A copy of packed weights on disk. It is one file for each checkpoint, <folder>/<name>-<hash of the path>.packed, with
+// "-<mix>" behind the name where weights are quantized at load: a header, then from kDataOffset on the packed bytes as they stand in memory. It is used only if its header names this
 // very source, this layout and a hash that all of its bytes still have; anything else is no copy and is written anew.
 // A new one is written beside it and renamed over it, so a copy under its name is whole, and one in use never changes.
 

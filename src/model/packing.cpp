@@ -137,9 +137,13 @@ std::uint64_t PackingPlan::fingerprint() const {
                             static_cast<std::size_t>(matrix.into->cols), matrix.into->panel_bytes, matrix.begin,
                             static_cast<std::size_t>(matrix.first_row), static_cast<std::size_t>(matrix.transposed)})
       facts.push_back(fact);
-    if (matrix.tensor->rope_order == RopeOrder::halves) continue;
-    for (int row = 0; row < matrix.heads.size; ++row)
-      facts.push_back(static_cast<std::uint64_t>(file_row(row, RopeOrder::pairs, matrix.heads)));
+    if (matrix.tensor->rope_order == RopeOrder::pairs)
+      for (int row = 0; row < matrix.heads.size; ++row)
+        facts.push_back(static_cast<std::uint64_t>(file_row(row, RopeOrder::pairs, matrix.heads)));
+    if (matrix.tensor->made == nullptr || matrix.first_row != 0) continue;
+    std::vector<std::byte> row(matrix.tensor->row_bytes());  // who makes rows another way makes another first one
+    matrix.tensor->row(0, row.data());
+    facts.push_back(XXH3_64bits(row.data(), row.size()));
   }
   return XXH3_64bits(facts.data(), facts.size() * sizeof facts[0]);
 }

@@ -231,7 +231,11 @@ std::unique_ptr<Weights> load_weights(const formats::CheckpointFile& file, const
     weights->copy = {PackedCopyState::mapped, copy->path().string(), plan.bytes(), ""};
     if (std::optional<MappedMemory> mapped = copy->map(threads)) weights->panels = std::move(*mapped);
   }
-  if (weights->panels.size() == 0) make_panels(plan, copy, threads, kernels, options, *weights);
+  if (weights->panels.size() == 0) {
+    make_panels(plan, copy, threads, kernels, options, *weights);
+    file.refuse_spoiled_rows();
+    for (const formats::FilePart& part : file.parts()) file.drop(part.bytes);  // what rows were made of
+  }
   plan.place(weights->panels.data());
   return weights;
 }

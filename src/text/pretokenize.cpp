@@ -125,6 +125,8 @@ constexpr PreTokenizer kPreTokenizers[] = {
 
 }  // namespace
 
+std::span<const PreTokenizer> all_pre_tokenizers() { return kPreTokenizers; }
+
 const PreTokenizer& find_pre_tokenizer(std::string_view in_file, std::string_view instead) {
   const std::string_view name = instead.empty() ? in_file : instead;
   std::string known;

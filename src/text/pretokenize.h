@@ -3,6 +3,7 @@
 // No merge crosses a word's border.
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@ struct PreTokenizer {
   bool adds_bos = false;     // where the file doesn't say
 };
 
+std::span<const PreTokenizer> all_pre_tokenizers();
 // By the name that a file has, or by the one that was asked for `instead`, where that isn't empty. Throws
 // Error{unsupported}, or Error{usage}, with the names that are known.
 const PreTokenizer& find_pre_tokenizer(std::string_view in_file, std::string_view instead = {});

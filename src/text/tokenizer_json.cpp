@@ -221,9 +221,16 @@ class Reader {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, const TokenizerNames& names) {
+void with_tokenizer_parts(std::string_view tokenizer_json, const TokenizerNames& names,
+                          const std::function<void(PipelineParts)>& use) {
   const JsonDocument file = parse(tokenizer_json, "[tokenizer] tokenizer.json");
-  return make_pipeline(Reader(file.root(), names).read());
+  use(Reader(file.root(), names).read());
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view tokenizer_json, const TokenizerNames& names) {
+  std::unique_ptr<Tokenizer> tokenizer;
+  with_tokenizer_parts(tokenizer_json, names, [&](PipelineParts parts) { tokenizer = make_pipeline(std::move(parts)); });
+  return tokenizer;
 }
 
 }  // namespace couplet::text

@@ -11,7 +11,8 @@ import unittest
 
 from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main, start)
 
-COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "pull", "list", "rm")
+COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "quantize", "convert", "pull", "list",
+            "rm")
 
 
 class Help(Case):

@@ -31,28 +31,6 @@ float soft_capped(float x, float cap) {
   return ((1.0f - e) / (1.0f + e)) * cap;
 }
 
-std::uint16_t float_to_half(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), magnitude = bits & 0x7fffffffu;
-  const std::uint32_t sign = (bits >> 16) & 0x8000u, exponent = magnitude >> 23;
-  std::uint32_t half = 0;
-  if (magnitude > 0x7f800000u) {
-    half = 0x7e00u;
-  } else if (magnitude >= 0x477ff000u) {  // 65520: halfway between the greatest half and the next power of two
-    half = 0x7c00u;
-  } else if (exponent > 127 - 15) {
-    const std::uint32_t rebased = magnitude - ((127u - 15) << 23);
-    half = (rebased + 0xfffu + ((rebased >> 13) & 1)) >> 13;
-  } else if (exponent >= 101) {  // a subnormal half: units of 2^-24; below 2^-26 all is zero
-    const std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u, shift = 126 - exponent;
-    const std::uint32_t middle = 1u << (shift - 1), rest = mantissa & ((1u << shift) - 1);
-    half = mantissa >> shift;
-    if (rest > middle || (rest == middle && (half & 1))) ++half;
-  }
-  return static_cast<std::uint16_t>(half | sign);
-}
-
-bool is_finite_half(std::uint16_t half) { return (half & 0x7c00u) != 0x7c00u; }
-
 float max_float(float a, float b) { return a > b ? a : b; }
 
 float join_sum(float lanes[kLanes]) {

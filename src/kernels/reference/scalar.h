@@ -1,6 +1,6 @@
 #pragma once
-// The pieces that the reference kernels share: exp, rounding to f16 and the tree that joins 16 lanes. They are rules 1, 2
-// and 7 of docs/numerics.md in scalar form.
+// The pieces that the reference kernels share: exp and the tree that joins 16 lanes. They are rules 1 and 2 of
+// docs/numerics.md in scalar form.
 
 #include <cstdint>
 
@@ -13,10 +13,6 @@ float exp_float(float x);
 
 // cap * tanh(x / cap)
 float soft_capped(float x, float cap);
-
-// Nearest, ties to even; beyond the range: infinity.
-std::uint16_t float_to_half(float x);
-bool is_finite_half(std::uint16_t half);
 
 float max_float(float a, float b);  // a > b ? a : b
 
