@@ -380,6 +380,11 @@ def recipe(array, candidates):
             found = next((how for how in slices if how), None)
         if not found and source.ndim == 3:
             found = same(source.swapaxes(1, 2), of=[name], turned=True)
+        if not found and "attn_k_b" in name:
+            values = candidates[name.replace("k_b", "v_b")]
+            joined = numpy.concatenate((source.swapaxes(1, 2), values), 1)
+            found = same(joined.reshape(-1, source.shape[1]), of=[name, name.replace("k_b", "v_b")], keys=source.shape[2],
+                         values=values.shape[1])
         if not found and "ffn_gate_exps" in name:
             names = [name, name.replace("gate", "up")]
             both = [candidates[n] for n in names]
@@ -393,7 +398,7 @@ def recipe(array, candidates):
 
 def write_folder(path, folder, tensors):
     """The folder's recipe: a line a tensor, those of layers and experts once, with {layer} and {expert} for their number."""
-    recipes, numbers = {}, {"layer": 1, "expert": 1}
+    recipes, numbers, layers = {}, {"layer": 1, "expert": 1}, {}
     with safetensors.safe_open(folder / "model.safetensors", "np") as saved:
         for key in saved.keys():
             array = saved.get_tensor(key)
@@ -401,10 +406,11 @@ def write_folder(path, folder, tensors):
             prefix = f"blk.{layer[1]}." if layer else ""
             how = recipe(array, {n: t for n, t in tensors.items() if n.startswith(prefix or ("token", "output"))})
             assert how, f"{key}: made of no tensor of the GGUF file"
+            number = layer and int(layer[1])
             if layer:
                 key = key.replace(layer[0], "layers.{layer}.")
                 how["of"] = [name.replace(prefix, "blk.{layer}.") for name in how["of"]]
-                numbers["layer"] = max(numbers["layer"], int(layer[1]) + 1)
+                numbers["layer"] = max(numbers["layer"], number + 1)
             expert = how.pop("expert", None)
             if expert is not None:
                 assert f"experts.{expert}." in key, key
@@ -412,6 +418,10 @@ def write_folder(path, folder, tensors):
                 numbers["expert"] = max(numbers["expert"], expert + 1)
             entry = {"shape": list(array.shape), **how}
             assert recipes.setdefault(key, entry) == entry, key
+            layers.setdefault(key, set()).add(number)
+    for key, entry in recipes.items():
+        if None not in layers[key] and len(layers[key]) < numbers["layer"]:
+            entry["layers"] = sorted(layers[key])
     config = json.loads((folder / "config.json").read_text())
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(how)}" for key, how in recipes.items())
     path.write_text(f'{{"config": {json.dumps(config)},\n"numbers": {json.dumps(numbers)},\n"tensors": {{\n{lines}}}}}\n')

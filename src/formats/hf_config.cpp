@@ -131,6 +131,45 @@ void add_gpt_oss_keys(HfConfigReader& reader) {
   reader.take_uint("intermediate_size", "expert_feed_forward_length");
 }
 
+void add_deepseek_keys(HfConfigReader& reader) {
+  const JsonObject& json = reader.json();
+  const std::uint64_t turned = reader.required_uint("qk_rope_head_dim");
+  reader.set("attention.key_length", reader.required_uint("qk_nope_head_dim") + turned);
+  reader.set("rope.dimension_count", turned);
+  reader.take_uint("v_head_dim", "attention.value_length");
+  reader.take_uint("kv_lora_rank", "attention.kv_lora_rank");
+  reader.take_uint("q_lora_rank", "attention.q_lora_rank");
+  reader.take_uint("first_k_dense_replace", "leading_dense_block_count");
+  reader.take_uint("n_routed_experts", "expert_count");
+  reader.take_uint("num_experts_per_tok", "expert_used_count");
+  reader.take_uint("n_shared_experts", "expert_shared_count");
+  reader.take_uint("moe_intermediate_size", "expert_feed_forward_length");
+  reader.take_float("routed_scaling_factor", "expert_weights_scale");
+  reader.set("expert_weights_norm", json.get_bool("norm_topk_prob").value_or(false));
+  if (json.get_uint("num_nextn_predict_layers").value_or(0) > 0) reader.leave_layers_behind(reader.required_uint("num_hidden_layers"));
+  if (json.get_uint("moe_layer_freq").value_or(1) != 1) reader.refuse_option("moe_layer_freq", "1", "more");
+  if (!json.get_bool("rope_interleave").value_or(true)) reader.refuse_option("rope_interleave", "true", "false");
+}
+
+void add_deepseek2_keys(HfConfigReader& reader) {
+  add_deepseek_keys(reader);
+  const auto method = reader.json().get_string("topk_method").value_or("greedy");
+  if (method == "group_limited_greedy") {
+    reader.take_uint("n_group", "expert_group_count");
+    reader.take_uint("topk_group", "expert_group_used_count");
+  } else if (method != "greedy") {
+    reader.refuse_option("topk_method", "greedy or group_limited_greedy", in_quotes(method));
+  }
+}
+
+void add_deepseek3_keys(HfConfigReader& reader) {
+  constexpr std::uint64_t kSigmoid = 2;
+  add_deepseek_keys(reader);
+  reader.set("expert_gating_func", kSigmoid);
+  reader.take_uint("n_group", "expert_group_count");
+  reader.take_uint("topk_group", "expert_group_used_count");
+}
+
 constexpr HfModelType kTypes[] = {
     // model_type, family, norms around, norms plus one, tied
     {"llama", "llama", false, false, false, add_nothing},
@@ -148,6 +187,9 @@ constexpr HfModelType kTypes[] = {
     {"olmo3", "olmo2", true, false, false, add_olmo3_keys},
     {"granite", "granite", false, false, false, add_granite_keys},
     {"gpt_oss", "gpt-oss", true, false, false, add_gpt_oss_keys},
+    {"deepseek_v2", "deepseek2", false, false, false, add_deepseek2_keys, false, true},
+    {"deepseek_v3", "deepseek2", false, false, false, add_deepseek3_keys, false, true},
+    {"kimi_k2", "deepseek2", false, false, false, add_deepseek3_keys, false, true},
 };
 
 const HfModelType& find_type(const JsonObject& config) {
@@ -219,8 +261,12 @@ std::uint64_t HfConfigReader::required_uint(std::string_view key) const {
   return *value;
 }
 
+std::optional<std::uint64_t> HfConfigReader::taken(const char* to) const {
+  return config_.metadata.get_uint(std::string(config_.type->family) + "." + to);
+}
+
 std::uint64_t HfConfigReader::head_dim() const {
-  const auto known = config_.metadata.get_uint(std::string(config_.type->family) + ".attention.key_length");
+  const auto known = taken("attention.key_length");
   return known ? *known : required_uint("hidden_size") / required_uint("num_attention_heads");
 }
 
@@ -249,8 +295,10 @@ HfConfig read_hf_config(const JsonObject& whole) {
   reader.take_uint("num_key_value_heads", "attention.head_count_kv");
   reader.take_uint("max_position_embeddings", "context_length");
   reader.take_float("rms_norm_eps", "attention.layer_norm_rms_epsilon");
-  reader.take_uint("head_dim", "attention.key_length");
-  reader.take_uint("head_dim", "attention.value_length");
+  if (!config.type->has_pairs) {  // else a head has two sizes
+    reader.take_uint("head_dim", "attention.key_length");
+    reader.take_uint("head_dim", "attention.value_length");
+  }
   reader.take_uint("vocab_size", "vocab_size");
   config.type->add_keys(reader);
   add_rope_keys(reader);

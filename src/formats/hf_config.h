@@ -3,6 +3,7 @@
 // its rope as tensors. One table says what each model_type has.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct HfModelType {
   void (*add_keys)(HfConfigReader& reader);  // those that not every family has
   // The model is the text part of one that sees images too: its config is under "text_config". Images are not read.
   bool has_vision = false;
+  // Rows of queries and keys that rope turns against each other lie in pairs.
+  bool has_pairs = false;
 };
 
 // quantization_config of F8 weights.
@@ -39,6 +42,7 @@ struct HfConfig {
   const HfModelType* type = nullptr;
   bool tied = false;
   HfQuantization quantization;
+  std::optional<std::uint64_t> num_layers_used = {};  // the file has more behind them, which guess further tokens
   KeyValues metadata;
   std::vector<Factors> factors;
 };

@@ -12,6 +12,7 @@ class HfConfigReader {
   HfConfigReader(const JsonObject& json, HfConfig& config) : json_(json), config_(config) {}
 
   const JsonObject& json() const { return json_; }
+  const HfModelType& type() const { return *config_.type; }
   // Each takes the value of `from`, where there is one, as "<family>.<to>".
   void take_uint(const char* from, const char* to);
   void take_float(const char* from, const char* to);
@@ -20,6 +21,9 @@ class HfConfigReader {
   void add_factors(std::string name, std::vector<float> values) {
     config_.factors.push_back({std::move(name), std::move(values)});
   }
+  void leave_layers_behind(std::uint64_t num_layers_used) { config_.num_layers_used = num_layers_used; }
+  // What was taken or set.
+  std::optional<std::uint64_t> taken(const char* to) const;
   // At least 1; an error without it.
   std::uint64_t required_uint(std::string_view key) const;
   std::uint64_t head_dim() const;

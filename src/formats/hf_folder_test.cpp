@@ -327,6 +327,21 @@ TEST_F(HfFolderTest, F8IsMultipliedByItsScale) {
                 .find("file says \"compressed-tensors\" \"pack-quantized\", which is not built in"), std::string::npos);
 }
 
+TEST_F(HfFolderTest, LayersThatGuessFurtherTokensAreLeftOut) {
+  const std::string json = R"({"model_type":"deepseek_v3","hidden_size":4,"num_attention_heads":2,"num_hidden_layers":1,
+      "tie_word_embeddings":true,"qk_rope_head_dim":2,"qk_nope_head_dim":2,"kv_lora_rank":2)";
+  const SafetensorsBuilder weights = embedding().add("model.layers.1.eh_proj.weight", "F32", {4}, 16)
+      .add("model.layers.0.self_attn.kv_a_proj_with_mqa.weight", "BF16", {4, 4}, 32);
+  write_model(json + R"(,"num_nextn_predict_layers":1})", weights);
+  const auto file = CheckpointFile::open(folder_);
+  EXPECT_EQ(file->tensors().size(), 2u);
+  EXPECT_EQ(file->find("blk.0.attn_kv_a_mqa.weight")->rope_order, RopeOrder::pairs);
+  EXPECT_EQ(file->get_uint("deepseek2.attention.key_length"), 4u);
+  EXPECT_EQ(file->get_uint("deepseek2.rope.dimension_count"), 2u);
+  write_model(json + "}", weights);
+  EXPECT_NE(refusal().find("\"model.layers.1.eh_proj.weight\": expected a name of model_type \"deepseek_v3\""), std::string::npos);
+}
+
 // Gates and ups in turns, codes of neighbours in a byte, scales apart.
 TEST_F(HfFolderTest, ExpertsOfMxfp4) {
   const std::string prefix = "model.layers.0.mlp.experts.";

@@ -29,6 +29,15 @@ constexpr Rule kInLayer[] = {{"self_attn.q_proj", "attn_q"},
                              {"mlp.gate", "ffn_gate_inp"},
                              {"mlp.router", "ffn_gate_inp"},
                              {"block_sparse_moe.gate", "ffn_gate_inp"},
+                             {"self_attn.q_a_proj", "attn_q_a"},
+                             {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+                             {"self_attn.q_b_proj", "attn_q_b"},
+                             {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+                             {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+                             {"self_attn.kv_b_proj", "attn_kv_b"},
+                             {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+                             {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+                             {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
                              {"input_layernorm", "attn_norm"}};
 
 // The same name means another place where there are norms on both sides.
@@ -91,6 +100,10 @@ std::optional<std::string> text_part(std::string_view name) {
   return std::string(name);
 }
 
+std::optional<int> layer_of(std::string_view name) {
+  return skip(name, "model.layers.") ? skip_number(name) : std::nullopt;
+}
+
 std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_view name) {
   if (const auto outside = translate(kOutside, name)) return {{std::string(*outside)}};
   if (!skip(name, "model.layers.")) return {};
@@ -98,6 +111,7 @@ std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_vi
   if (!layer) return {};
   const std::string prefix = "blk." + std::to_string(*layer) + ".";
   if (name == "self_attn.sinks") return {{prefix + "attn_sinks.weight"}};
+  if (name == "mlp.gate.e_score_correction_bias") return {{prefix + "exp_probs_b.bias"}};
   std::vector<HfTensorName> fused;
   for (const FusedRule& rule : kFused)
     if (rule.from == name) fused.push_back({prefix + std::string(rule.to), std::nullopt, rule.columns});
@@ -119,6 +133,11 @@ std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_vi
   }
   if (!found) return {};
   return {{prefix + std::string(*found) + std::string(kind), expert}};
+}
+
+bool is_paired(std::string_view name) {
+  constexpr std::string_view kEnds[] = {".attn_q.weight", ".attn_q_b.weight", ".attn_kv_a_mqa.weight"};
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 bool is_ballast(std::string_view name) {

@@ -25,8 +25,12 @@ struct HfTensorName {
 
 // Of a model that sees images too: the name that the tensor has in a text model alone; nullopt: it is for images.
 std::optional<std::string> text_part(std::string_view name);
+// Of which layer it is; nullopt: of none.
+std::optional<int> layer_of(std::string_view name);
 // Of which tensors of GGUF's this is a part or the whole; none: no tensor of such a model is called so.
 std::vector<HfTensorName> translate_name(const HfModelType& type, std::string_view name);
+// GGUF's name of one whose rows lie in pairs in models that have such.
+bool is_paired(std::string_view name);
 // One that a checkpoint may hold and nobody needs: it is computed from the config, or is for activations of 8 bits.
 bool is_ballast(std::string_view name);
 // Whose scale it is: "<weight>_scale_inv" and "<weight>_scale" are "<weight>"'s, of F8; "<weight>_scales" is

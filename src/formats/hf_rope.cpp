@@ -22,6 +22,7 @@ double required_float(const JsonObject& rope, std::string_view key) {
 }
 
 std::uint64_t rope_dims(const HfConfigReader& reader, const JsonObject* rope) {
+  if (const auto known = reader.taken("rope.dimension_count")) return *known;
   double part = reader.json().get_float("partial_rotary_factor").value_or(1.0);
   if (rope) part = rope->get_float("partial_rotary_factor").value_or(part);
   const std::uint64_t head_dim = reader.head_dim();
@@ -65,8 +66,24 @@ void add_longrope_magnitude(HfConfigReader& reader, const JsonObject& rope, std:
   if (magnitude) reader.set("rope.scaling.attn_factor", static_cast<float>(*magnitude));
 }
 
+void add_betas(HfConfigReader& reader, const JsonObject& rope) {
+  if (const auto fast = rope.get_float("beta_fast")) reader.set("rope.scaling.yarn_beta_fast", static_cast<float>(*fast));
+  if (const auto slow = rope.get_float("beta_slow")) reader.set("rope.scaling.yarn_beta_slow", static_cast<float>(*slow));
+}
+
+// Part of what yarn multiplies by goes into the scores' scale, and GGUF's attn_factor is what is left.
+void add_deepseek_yarn(HfConfigReader& reader, const JsonObject& rope, double factor) {
+  const auto grown = [&](double by) { return factor > 1 ? 1.0 + 0.1 * by * exact_log(factor) : 1.0; };
+  const double scale = rope.get_float("mscale").value_or(0), of_scores = rope.get_float("mscale_all_dim").value_or(0);
+  const double usual = scale != 0 && of_scores != 0 ? grown(scale) / grown(of_scores) : grown(1);
+  reader.set("rope.scaling.attn_factor", static_cast<float>(rope.get_float("attention_factor").value_or(usual)));
+  reader.set("rope.scaling.yarn_log_multiplier", static_cast<float>(0.1 * of_scores));
+  add_betas(reader, rope);
+}
+
 // GGUF's attn_factor of yarn comes on top of the usual 1 + 0.1 ln(factor).
 void add_yarn(HfConfigReader& reader, const JsonObject& rope, double factor) {
+  if (reader.type().has_pairs) return add_deepseek_yarn(reader, rope, factor);
   for (const char* key : {"mscale", "mscale_all_dim"})
     if (rope.has(key)) reader.refuse_option(key, "none", "one");
   // GGUF has no key for it: gpt-oss never rounds the range of stretched dimensions to whole ones, all others do.
@@ -76,8 +93,7 @@ void add_yarn(HfConfigReader& reader, const JsonObject& rope, double factor) {
   const double usual = factor > 1 ? 1.0 + 0.1 * exact_log(factor) : 1.0;
   if (const auto given = rope.get_float("attention_factor"))
     reader.set("rope.scaling.attn_factor", static_cast<float>(*given / usual));
-  if (const auto fast = rope.get_float("beta_fast")) reader.set("rope.scaling.yarn_beta_fast", static_cast<float>(*fast));
-  if (const auto slow = rope.get_float("beta_slow")) reader.set("rope.scaling.yarn_beta_slow", static_cast<float>(*slow));
+  add_betas(reader, rope);
 }
 
 void add_scaling(HfConfigReader& reader, const JsonObject& rope, double theta, std::uint64_t dims) {

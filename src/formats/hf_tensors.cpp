@@ -37,6 +37,7 @@ HfTensors::HfTensors(const HfConfig& config, std::span<const SafeTensor> found) 
   for (const SafeTensor& from : found) {
     const auto text_name = config.type->has_vision ? text_part(from.name) : from.name;
     if (!text_name || is_ballast(from.name) || scaled_weight(from.name) || (config.tied && *text_name == "lm_head.weight")) continue;
+    if (config.num_layers_used && layer_of(*text_name).value_or(0) >= static_cast<std::int64_t>(*config.num_layers_used)) continue;
     const auto names = translate_name(*config.type, *text_name);
     if (names.empty())
       fail(ErrorKind::unsupported, from.name,
@@ -69,6 +70,7 @@ const SafeTensor* HfTensors::find_scale(const SafeTensor& weights) {
 
 void HfTensors::take(const SafeTensor& from, const HfTensorName& name) {
   Tensor tensor = to_tensor(from);
+  if (config_->type->has_pairs && is_paired(name.name)) tensor.rope_order = RopeOrder::pairs;
   if (name.expert) {
     if (!experts_[name.name].emplace(*name.expert, tensor).second)
       fail(ErrorKind::format, from.name, "expected one of this expert, folder has several");
