@@ -8,8 +8,17 @@ use super::methods;
 use super::value::{fail, Callable, Key, Range, Result, Value};
 
 const NUMBER_ATTRIBUTES: [&str; 11] = [
-    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "hex", "imag", "numerator",
-    "real", "to_bytes",
+    "as_integer_ratio",
+    "bit_count",
+    "bit_length",
+    "conjugate",
+    "denominator",
+    "from_bytes",
+    "hex",
+    "imag",
+    "numerator",
+    "real",
+    "to_bytes",
 ];
 
 fn method(value: &Value, name: &str) -> Option<Value> {
@@ -112,7 +121,11 @@ pub fn slice(value: &Value, parts: [Option<Value>; 3]) -> Result<Value> {
         Value::Str(text) | Value::Markup(text) => {
             let letters: Vec<char> = text.chars().collect();
             let cut: String = indexes.map(|i| letters[i]).collect();
-            if let Value::Markup(_) = value { Value::Markup(Rc::from(cut)) } else { Value::str(cut) }
+            if let Value::Markup(_) = value {
+                Value::Markup(Rc::from(cut))
+            } else {
+                Value::str(cut)
+            }
         }
         Value::Range(range) => Value::Range(Range {
             start: range.start + range.step * start,
@@ -122,7 +135,11 @@ pub fn slice(value: &Value, parts: [Option<Value>; 3]) -> Result<Value> {
         _ => {
             let items = value.as_slice().unwrap_or_default();
             let cut = indexes.map(|i| items[i].clone()).collect();
-            if let Value::List(_) = value { Value::list(cut) } else { Value::tuple(cut) }
+            if let Value::List(_) = value {
+                Value::list(cut)
+            } else {
+                Value::tuple(cut)
+            }
         }
     })
 }

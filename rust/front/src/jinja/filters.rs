@@ -11,20 +11,68 @@ use super::text_methods::{parse_float, parse_int, to_int};
 use super::value::{fail, Result, Value};
 
 pub const NAMES: [&str; 54] = [
-    "abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e", "escape",
-    "filesizeformat", "first", "float", "forceescape", "format", "groupby", "indent", "int", "items", "join", "last",
-    "length", "list", "lower", "map", "max", "min", "pprint", "random", "reject", "rejectattr", "replace", "reverse",
-    "round", "safe", "select", "selectattr", "slice", "sort", "string", "striptags", "sum", "title", "tojson", "trim",
-    "truncate", "unique", "upper", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr",
+    "abs",
+    "attr",
+    "batch",
+    "capitalize",
+    "center",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "filesizeformat",
+    "first",
+    "float",
+    "forceescape",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "random",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "string",
+    "striptags",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+    "urlize",
+    "wordcount",
+    "wordwrap",
+    "xmlattr",
 ];
 
 pub fn apply(interpreter: &mut Interpreter, name: &str, value: &Value, bound: &Bound) -> Result<Value> {
     match name {
         "abs" | "float" | "int" | "round" => number(name, value, bound),
-        "capitalize" | "center" | "e" | "escape" | "filesizeformat" | "forceescape" | "indent" | "lower" | "replace"
-        | "safe" | "string" | "title" | "trim" | "truncate" | "upper" | "urlencode" | "wordcount" | "xmlattr" => {
-            text::apply(name, value, bound)
-        }
+        "capitalize" | "center" | "e" | "escape" | "filesizeformat" | "forceescape" | "indent" | "lower"
+        | "replace" | "safe" | "string" | "title" | "trim" | "truncate" | "upper" | "urlencode" | "wordcount"
+        | "xmlattr" => text::apply(name, value, bound),
         "format" => {
             if !bound.positional.is_empty() && !bound.named.is_empty() {
                 return fail("can't handle positional and keyword arguments at the same time");
@@ -54,7 +102,9 @@ pub fn apply(interpreter: &mut Interpreter, name: &str, value: &Value, bound: &B
                 _ => value.length().map(|length| Value::Int(length as i128)),
             }
         }
-        "pprint" | "random" | "striptags" | "urlize" | "wordwrap" => fail(format!("the filter '{name}' is not supported")),
+        "pprint" | "random" | "striptags" | "urlize" | "wordwrap" => {
+            fail(format!("the filter '{name}' is not supported"))
+        }
         _ => sequence::apply(interpreter, name, value, bound),
     }
 }

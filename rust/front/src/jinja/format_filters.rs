@@ -16,7 +16,10 @@ pub fn apply(name: &str, value: &Value, bound: &Bound) -> Result<Value> {
                 "lower" => Value::str(text.to_lowercase()),
                 "upper" => Value::str(text.to_uppercase()),
                 "title" => Value::str(title(&text)),
-                _ => Value::Int(text.split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|word| !word.is_empty()).count() as i128),
+                _ => Value::Int(
+                    text.split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|word| !word.is_empty()).count()
+                        as i128,
+                ),
             })
         }
         "string" | "safe" | "e" | "escape" | "forceescape" => {
@@ -49,7 +52,10 @@ pub fn apply(name: &str, value: &Value, bound: &Bound) -> Result<Value> {
         "filesizeformat" => {
             let [binary] = bound.take(name, ["binary"], 0)?;
             let bytes = value.as_str().map_or_else(|| value.as_number(), parse_float);
-            bytes.map_or_else(|| fail("filesizeformat: expected a number"), |bytes| file_size(bytes, flag(&binary)).map(Value::str))
+            bytes.map_or_else(
+                || fail("filesizeformat: expected a number"),
+                |bytes| file_size(bytes, flag(&binary)).map(Value::str),
+            )
         }
         "indent" => indent(value, bound),
         "truncate" => truncate(value, bound),

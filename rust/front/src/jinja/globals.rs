@@ -73,7 +73,9 @@ fn range(bound: &Bound) -> Result<Value> {
 
 pub fn check_namespace_name(name: &str) -> Result<()> {
     if name.starts_with('_') {
-        return fail(format!("Chat templates cannot store underscore-prefixed attributes on a namespace, but got '{name}'."));
+        return fail(format!(
+            "Chat templates cannot store underscore-prefixed attributes on a namespace, but got '{name}'."
+        ));
     }
     Ok(())
 }

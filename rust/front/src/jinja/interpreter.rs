@@ -152,7 +152,9 @@ impl Interpreter {
             Target::Tuple(targets) => {
                 let values = match &value {
                     Value::Undefined(_) => Vec::new(),
-                    other => other.items().or_else(|_| fail(format!("cannot unpack non-iterable {} object", other.type_name())))?,
+                    other => other
+                        .items()
+                        .or_else(|_| fail(format!("cannot unpack non-iterable {} object", other.type_name())))?,
                 };
                 if values.len() != targets.len() {
                     let (wanted, got) = (targets.len(), values.len());
@@ -185,26 +187,30 @@ impl Interpreter {
             Expr::If(test, then, otherwise) => match (self.eval(test, scope)?.truth(), otherwise) {
                 (true, _) => self.eval(then, scope)?,
                 (false, Some(otherwise)) => self.eval(otherwise, scope)?,
-                (false, None) => Value::undefined("the inline if-expression evaluated to false and no else section was defined."),
+                (false, None) => {
+                    Value::undefined("the inline if-expression evaluated to false and no else section was defined.")
+                }
             },
             Expr::Or(left, right) => {
                 let value = self.eval(left, scope)?;
-                if value.truth() { value } else { self.eval(right, scope)? }
+                if value.truth() {
+                    value
+                } else {
+                    self.eval(right, scope)?
+                }
             }
             Expr::And(left, right) => {
                 let value = self.eval(left, scope)?;
-                if value.truth() { self.eval(right, scope)? } else { value }
+                if value.truth() {
+                    self.eval(right, scope)?
+                } else {
+                    value
+                }
             }
             Expr::Not(value) => Value::Bool(!self.eval(value, scope)?.truth()),
             Expr::Compare(first, others) => self.compare(first, others, scope)?,
             Expr::Binary(operator, left, right) => self.binary(*operator, left, right, scope)?,
-            Expr::Concat(parts) => {
-                let mut text = String::new();
-                for value in self.all(parts, scope)? {
-                    text.push_str(&value.to_text()?);
-                }
-                Value::str(text)
-            }
+            Expr::Concat(parts) => self.concat(parts, scope)?,
             Expr::Negative(value) => negative(&self.eval(value, scope)?)?,
             Expr::Positive(value) => positive(&self.eval(value, scope)?)?,
             Expr::Attribute(value, name) => {
@@ -238,6 +244,14 @@ impl Interpreter {
 
     fn all(&mut self, expressions: &[Expr], scope: &Rc<Scope>) -> Result<Vec<Value>> {
         expressions.iter().map(|expression| self.eval(expression, scope)).collect()
+    }
+
+    fn concat(&mut self, parts: &[Expr], scope: &Rc<Scope>) -> Result<Value> {
+        let mut text = String::new();
+        for value in self.all(parts, scope)? {
+            text.push_str(&value.to_text()?);
+        }
+        Ok(Value::str(text))
     }
 
     fn dict(&mut self, items: &[(Expr, Expr)], scope: &Rc<Scope>) -> Result<Value> {
@@ -296,7 +310,8 @@ impl Interpreter {
                 bound.named.push((Rc::from(name), value.clone()));
             }
         }
-        let repeats = |(i, (name, _)): (usize, &(Rc<str>, Value))| bound.named[..i].iter().any(|(known, _)| known == name);
+        let repeats =
+            |(i, (name, _)): (usize, &(Rc<str>, Value))| bound.named[..i].iter().any(|(known, _)| known == name);
         if bound.named.iter().enumerate().any(repeats) {
             return fail("got multiple values for a keyword argument");
         }

@@ -66,7 +66,10 @@ impl Writer {
     }
 
     fn block<'a>(
-        &mut self, around: (&str, &str), items: impl Iterator<Item = (Option<String>, &'a Value)>, depth: usize,
+        &mut self,
+        around: (&str, &str),
+        items: impl Iterator<Item = (Option<String>, &'a Value)>,
+        depth: usize,
     ) -> Result<()> {
         self.out.push_str(around.0);
         let mut is_empty = true;

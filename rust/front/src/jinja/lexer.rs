@@ -240,7 +240,8 @@ impl<'a> Lexer<'a> {
         for (prefix, radix) in [("0b", 2), ("0o", 8), ("0x", 16)] {
             let Some(head) = rest.get(..2).filter(|head| head.eq_ignore_ascii_case(prefix)) else { continue };
             let tail = &rest[head.len()..];
-            let tail_size = digits_size(tail.trim_start_matches('_'), |c| c.is_digit(radix)) + usize::from(tail.starts_with('_'));
+            let tail_size =
+                digits_size(tail.trim_start_matches('_'), |c| c.is_digit(radix)) + usize::from(tail.starts_with('_'));
             if let Ok(value) = i128::from_str_radix(&tail[..tail_size].replace('_', ""), radix) {
                 return Ok((Token::Int(value), 2 + tail_size));
             }
@@ -330,7 +331,13 @@ fn unescape(text: &str) -> Option<String> {
             't' => out.push('\t'),
             'v' => out.push('\x0b'),
             'x' | 'u' | 'U' => {
-                let size = if c == 'x' { 2 } else if c == 'u' { 4 } else { 8 };
+                let size = if c == 'x' {
+                    2
+                } else if c == 'u' {
+                    4
+                } else {
+                    8
+                };
                 let digits = rest.get(..size).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
                 out.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
                 rest = &rest[size..];

@@ -12,7 +12,13 @@ use super::scope::Scope;
 use super::value::{fail, Loop, LoopState, Result, Value};
 
 impl Interpreter {
-    pub(super) fn for_loop(&mut self, node: &Rc<For>, iterable: Value, outer: &Rc<Scope>, depth0: usize) -> Result<Flow> {
+    pub(super) fn for_loop(
+        &mut self,
+        node: &Rc<For>,
+        iterable: Value,
+        outer: &Rc<Scope>,
+        depth0: usize,
+    ) -> Result<Flow> {
         let length = if node.test.is_none() { iterable.length().ok().map(|length| length as i128) } else { None };
         let state = LoopState {
             source: iterable.iterate()?,
@@ -138,7 +144,8 @@ impl Interpreter {
                 count => Ok(values[state.index0 as usize % count].clone()),
             };
         }
-        let is_same = |last: &Vec<Value>| last.len() == values.len() && last.iter().zip(values).all(|(a, b)| equal(a, b));
+        let is_same =
+            |last: &Vec<Value>| last.len() == values.len() && last.iter().zip(values).all(|(a, b)| equal(a, b));
         let changed = !state.changed.as_ref().is_some_and(is_same);
         state.changed = Some(values.clone());
         Ok(Value::Bool(changed))

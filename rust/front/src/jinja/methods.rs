@@ -124,7 +124,12 @@ pub fn make_dict(bound: &Bound) -> Result<Dict> {
             for pair in pairs.iterate()? {
                 match pair?.items()?.as_slice() {
                     [key, value] => made.insert(Key::new(key.clone())?, value.clone()),
-                    other => return fail(format!("dictionary update sequence element has length {}; 2 is required", other.len())),
+                    other => {
+                        return fail(format!(
+                            "dictionary update sequence element has length {}; 2 is required",
+                            other.len()
+                        ))
+                    }
                 };
             }
         }

@@ -31,8 +31,8 @@ mod value;
 use std::cell::Cell;
 
 pub use text::is_space;
-pub use value::{Error, Value};
 use value::{fail, Result};
+pub use value::{Error, Value};
 
 pub struct Template {
     body: ast::Body,

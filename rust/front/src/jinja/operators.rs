@@ -190,7 +190,11 @@ fn repeated(value: &Value, times: i128) -> Result<Option<Value>> {
 
 fn integers(operator: Operator, a: i128, b: i128) -> Result<Value> {
     if b == 0 && matches!(operator, Operator::Divide | Operator::FloorDivide | Operator::Modulo) {
-        return fail(if operator == Operator::Divide { "division by zero" } else { "integer division or modulo by zero" });
+        return fail(if operator == Operator::Divide {
+            "division by zero"
+        } else {
+            "integer division or modulo by zero"
+        });
     }
     let result = match operator {
         Operator::Add => a.checked_add(b),
@@ -215,7 +219,13 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<Value> {
     }
     let modulo = || {
         let rest = a % b;
-        if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else if rest == 0.0 { 0f64.copysign(b) } else { rest }
+        if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
+            rest + b
+        } else if rest == 0.0 {
+            0f64.copysign(b)
+        } else {
+            rest
+        }
     };
     Ok(Value::Float(match operator {
         Operator::Add => a + b,
@@ -226,7 +236,13 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<Value> {
         Operator::FloorDivide => {
             let quotient = (a - modulo()) / b;
             let floor = quotient.floor();
-            if quotient == 0.0 { 0f64.copysign(a / b) } else if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+            if quotient == 0.0 {
+                0f64.copysign(a / b)
+            } else if quotient - floor > 0.5 {
+                floor + 1.0
+            } else {
+                floor
+            }
         }
         Operator::Power if a == 0.0 && b < 0.0 => return fail("0.0 cannot be raised to a negative power"),
         Operator::Power if a < 0.0 && b.fract() != 0.0 => return fail("a complex number"),
@@ -245,7 +261,9 @@ pub fn negative(value: &Value) -> Result<Value> {
         Value::Float(number) => Ok(Value::Float(-number)),
         Value::Undefined(message) => fail(&**message),
         _ => match value.as_int() {
-            Some(number) => number.checked_neg().map_or_else(|| fail("an integer of more than 127 bits"), |n| Ok(Value::Int(n))),
+            Some(number) => {
+                number.checked_neg().map_or_else(|| fail("an integer of more than 127 bits"), |n| Ok(Value::Int(n)))
+            }
             None => fail(format!("bad operand type for unary -: '{}'", value.type_name())),
         },
     }

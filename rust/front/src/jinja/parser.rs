@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::ast::{Arguments, Comparison, Expr, Operator, Uses};
+use super::check_stack;
 use super::lexer::{tokenize, Token};
 use super::value::{fail, Result, Value};
-use super::check_stack;
 
 /// So many operators may follow each other in one expression: more would be a tree too deep to walk.
 const MAX_CHAIN: usize = 1000;
@@ -82,7 +82,11 @@ impl Parser {
     }
 
     pub(super) fn expect_op(&mut self, operator: &'static str) -> Result<()> {
-        if self.skip_op(operator) { Ok(()) } else { self.unexpected(&format!("'{operator}'")) }
+        if self.skip_op(operator) {
+            Ok(())
+        } else {
+            self.unexpected(&format!("'{operator}'"))
+        }
     }
 
     pub(super) fn expect(&mut self, token: Token, what: &str) -> Result<()> {
@@ -260,7 +264,11 @@ impl Parser {
             self.primary()?
         };
         let value = self.postfix(value)?;
-        if with_filter { self.filters_and_tests(value) } else { Ok(value) }
+        if with_filter {
+            self.filters_and_tests(value)
+        } else {
+            Ok(value)
+        }
     }
 
     pub(super) fn primary(&mut self) -> Result<Expr> {

@@ -41,7 +41,8 @@ pub fn format(format: &str, values: &Value) -> Result<String> {
             let Some(mapping) = values.mapping else { return fail("format requires a mapping") };
             let Some((name, tail)) = tail.split_once(')') else { return fail("incomplete format key") };
             let Value::Dict(items) = mapping else { return fail("format requires a mapping") };
-            value = Some(items.get(name).map_or_else(|| fail(format!("KeyError: '{name}'")), |found| Ok(found.clone()))?);
+            value =
+                Some(items.get(name).map_or_else(|| fail(format!("KeyError: '{name}'")), |found| Ok(found.clone()))?);
             rest = tail;
         }
         out.push_str(&one_value(&mut rest, value, &mut values)?);

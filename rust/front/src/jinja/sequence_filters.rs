@@ -145,7 +145,9 @@ fn dict_sort(value: &Value, bound: &Bound) -> Result<Value> {
         return fail(format!("dictsort: expected a dict, got {}", value.type_name()));
     };
     let pairs = super::methods::call(value, "items", &Bound::default())?.items()?;
-    let key = |pair: &Value| pair.as_slice().map_or(Value::None, |pair| folded(pair[position].clone(), flag(&case_sensitive)));
+    let key = |pair: &Value| {
+        pair.as_slice().map_or(Value::None, |pair| folded(pair[position].clone(), flag(&case_sensitive)))
+    };
     let mut keyed: Vec<(Value, Value)> = pairs.into_iter().map(|pair| (key(&pair), pair)).collect();
     sort_by_key(&mut keyed, flag(&reverse))?;
     Ok(Value::list(keyed.into_iter().map(|(_, pair)| pair).collect()))
@@ -208,7 +210,9 @@ fn group_by(value: &Value, bound: &Bound) -> Result<Value> {
             _ => groups.push((key, vec![item])),
         }
     }
-    let grouped = groups.into_iter().map(|(_, items)| Ok(Value::Group(Rc::new(vec![path.follow(&items[0])?, Value::list(items)]))));
+    let grouped = groups
+        .into_iter()
+        .map(|(_, items)| Ok(Value::Group(Rc::new(vec![path.follow(&items[0])?, Value::list(items)]))));
     grouped.collect::<Result<_>>().map(Value::list)
 }
 

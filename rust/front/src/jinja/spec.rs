@@ -19,7 +19,16 @@ const MAX_WIDTH: usize = 1 << 20;
 
 impl Default for Spec {
     fn default() -> Spec {
-        Spec { fill: ' ', align: None, sign: '-', alternate: false, width: 0, grouping: None, precision: None, kind: None }
+        Spec {
+            fill: ' ',
+            align: None,
+            sign: '-',
+            alternate: false,
+            width: 0,
+            grouping: None,
+            precision: None,
+            kind: None,
+        }
     }
 }
 
@@ -98,7 +107,8 @@ impl Spec {
         if !matches!(self.kind, None | Some('s')) {
             return self.unknown("str");
         }
-        if self.align == Some('=') && self.fill != '0' || self.sign != '-' || self.alternate || self.grouping.is_some() {
+        if self.align == Some('=') && self.fill != '0' || self.sign != '-' || self.alternate || self.grouping.is_some()
+        {
             return fail("a format specifier for numbers, on text");
         }
         let cut: String = text.chars().take(self.precision.unwrap_or(usize::MAX)).collect();
@@ -129,7 +139,10 @@ impl Spec {
             }
             out
         };
-        while self.align == Some('=') && self.fill == '0' && joined(&digits).len() + sign.len() + tail.len() < self.width {
+        while self.align == Some('=')
+            && self.fill == '0'
+            && joined(&digits).len() + sign.len() + tail.len() < self.width
+        {
             digits.insert(0, '0');
         }
         joined(&digits)
@@ -145,7 +158,8 @@ impl Spec {
             Some('X') => ("0X", format!("{size:X}"), 4),
             Some('c') => {
                 let letter = u32::try_from(value).ok().and_then(char::from_u32);
-                return letter.map_or_else(|| fail("%c arg not in range(0x110000)"), |c| Ok(self.pad("", &c.to_string(), '<')));
+                return letter
+                    .map_or_else(|| fail("%c arg not in range(0x110000)"), |c| Ok(self.pad("", &c.to_string(), '<')));
             }
             Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%') => return self.float(value as f64),
             _ => return self.unknown("int"),

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::check_stack;
 use super::ast::{Arguments, Body, Expr, For, Macro, Stmt, Target, Uses};
+use super::check_stack;
 use super::lexer::Token;
 use super::parser::Parser;
 use super::value::Result;
@@ -93,7 +93,8 @@ impl Parser {
             "break" => Stmt::Break,
             "continue" => Stmt::Continue,
             "block" | "extends" | "include" | "import" | "from" | "autoescape" => {
-                return self.error(format!("the tag '{name}' is not supported: a chat template is one file of plain text"))
+                return self
+                    .error(format!("the tag '{name}' is not supported: a chat template is one file of plain text"))
             }
             _ => match self.ends.last() {
                 Some([]) | None => return self.error(format!("Encountered unknown tag '{name}'.")),
@@ -201,7 +202,12 @@ impl Parser {
         Ok((parameters, defaults))
     }
 
-    fn macro_body(&mut self, name: Rc<str>, signature: (Vec<Rc<str>>, Vec<Expr>), end: &'static [&'static str]) -> Result<Rc<Macro>> {
+    fn macro_body(
+        &mut self,
+        name: Rc<str>,
+        signature: (Vec<Rc<str>>, Vec<Expr>),
+        end: &'static [&'static str],
+    ) -> Result<Rc<Macro>> {
         let loops = std::mem::take(&mut self.loops);
         self.uses.push(Uses::default());
         let body = self.closed_block(end)?;

@@ -61,7 +61,9 @@ pub fn push_title(out: &mut String, c: char) {
         'Ǳ'..='ǳ' => out.push('ǲ'),
         '\u{10d0}'..='\u{10ff}' => out.push(c), // Georgian has no title case
         'ŉ' | 'ǰ' | '\u{390}' | '\u{3b0}' => out.extend(c.to_uppercase()),
-        '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => out.extend(char::from_u32(c as u32 + 8)),
+        '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
+            out.extend(char::from_u32(c as u32 + 8))
+        }
         '\u{1fb3}' | '\u{1fc3}' | '\u{1ff3}' => out.extend(char::from_u32(c as u32 + 9)),
         _ if is_title(c) => out.push(c),
         _ => {
@@ -112,8 +114,11 @@ pub fn push_lower(out: &mut String, text: &str, at: usize, c: char) {
 }
 
 fn is_ignorable(c: char) -> bool {
-    matches!(c, '\'' | '.' | ':' | '^' | '`' | '\u{a8}' | '\u{ad}' | '\u{af}' | '\u{b4}' | '\u{b7}' | '\u{b8}'
-        | '\u{300}'..='\u{36f}' | '\u{2018}' | '\u{2019}')
+    matches!(
+        c,
+        '\'' | '.' | ':' | '^' | '`' | '\u{a8}' | '\u{ad}' | '\u{af}' | '\u{b4}' | '\u{b7}' | '\u{b8}' | '\u{300}'
+            ..='\u{36f}' | '\u{2018}' | '\u{2019}'
+    )
 }
 
 /// str.isprintable of one character: Rust's own Debug knows it by the same rule.
@@ -225,7 +230,10 @@ impl Value {
                 }
             }
             Value::Loop(_) | Value::Generator(_) | Value::Callable(_) | Value::Cycler(_) | Value::Joiner(_) => {
-                return fail(format!("expected a value with a text, got a {}, which has none but its address", self.type_name()));
+                return fail(format!(
+                    "expected a value with a text, got a {}, which has none but its address",
+                    self.type_name()
+                ));
             }
         }
         Ok(())

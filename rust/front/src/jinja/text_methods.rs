@@ -2,15 +2,56 @@
 
 use super::arguments::{flag, int, int_or, int_or_none, text as expect_text, width, Bound};
 use super::formatting;
-use super::text::{capitalize, is_cased, is_space, is_title, is_printable, lines, push_lower, title};
+use super::text::{capitalize, is_cased, is_printable, is_space, is_title, lines, push_lower, title};
 use super::value::{fail, Result, Value};
 
 pub const NAMES: [&str; 46] = [
-    "capitalize", "casefold", "center", "count", "encode", "endswith", "expandtabs", "find", "format", "format_map",
-    "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric",
-    "isprintable", "isspace", "istitle", "isupper", "join", "ljust", "lower", "lstrip", "maketrans", "partition",
-    "removeprefix", "removesuffix", "replace", "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split",
-    "splitlines", "startswith", "strip", "swapcase", "title", "upper", "zfill",
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "encode",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "maketrans",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "upper",
+    "zfill",
 ];
 
 pub fn call(text: &str, name: &str, bound: &Bound) -> Result<Value> {
@@ -355,14 +396,25 @@ pub fn parse_int(text: &str, base: i128) -> Option<i128> {
         Some("0x") => 16,
         _ => 0,
     };
-    let radix = u32::try_from(if base == 0 { if prefix == 0 { 10 } else { prefix } } else { base }).ok()?;
+    let radix = u32::try_from(if base == 0 {
+        if prefix == 0 {
+            10
+        } else {
+            prefix
+        }
+    } else {
+        base
+    })
+    .ok()?;
     let mut digits = digits;
     let has_prefix = prefix != 0 && i128::from(radix) == prefix && (base == 0 || base == prefix);
     if has_prefix {
         digits = digits[2..].strip_prefix('_').unwrap_or(&digits[2..]);
     }
-    let has_zeros = base == 0 && !has_prefix && digits.starts_with('0') && digits.bytes().any(|b| !matches!(b, b'0' | b'_'));
-    let is_bad = digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") || digits.starts_with(['+', '-']);
+    let has_zeros =
+        base == 0 && !has_prefix && digits.starts_with('0') && digits.bytes().any(|b| !matches!(b, b'0' | b'_'));
+    let is_bad =
+        digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") || digits.starts_with(['+', '-']);
     if is_bad || has_zeros || !(2..=36).contains(&radix) {
         return None;
     }

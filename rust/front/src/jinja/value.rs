@@ -238,7 +238,9 @@ pub struct Key(Value);
 impl Key {
     pub fn new(value: Value) -> Result<Key> {
         match &value {
-            Value::List(_) | Value::Dict(_) | Value::View(_) => fail(format!("unhashable type: '{}'", value.type_name())),
+            Value::List(_) | Value::Dict(_) | Value::View(_) => {
+                fail(format!("unhashable type: '{}'", value.type_name()))
+            }
             Value::Tuple(items) | Value::Group(items) => {
                 items.iter().try_for_each(|item| Key::new(item.clone()).map(|_| ()))?;
                 Ok(Key(value))
@@ -260,7 +262,9 @@ impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
             Value::Str(text) | Value::Markup(text) => text.hash(state),
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) => (self.0.as_number().unwrap_or(0.0) + 0.0).to_bits().hash(state),
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                (self.0.as_number().unwrap_or(0.0) + 0.0).to_bits().hash(state)
+            }
             Value::Tuple(items) | Value::Group(items) => items.iter().for_each(|item| Key(item.clone()).hash(state)),
             other => other.type_name().hash(state),
         }
