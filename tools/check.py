@@ -121,7 +121,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 
 def resolve(tree, path, name):
     """The file of this tree that an include means, or None for a library's."""
-    for base in (os.path.dirname(path), "src", "include", "", "rust/front"):
+    for base in (os.path.dirname(path), "src", "include", "apps", "", "rust/front"):
         found = os.path.normpath(os.path.join(base, name))
         if found in tree.files:
             return found

@@ -29,6 +29,8 @@ struct EngineOptions {
   int context = 0;           // positions a sequence may hold; 0: the model's, lowered to what memory allows
   int chunk_rows = 512;      // prompt rows run in one step, over all sequences
   int max_sequences = 16;    // running at once; more wait
+  int max_queue = 0;         // waiting; submit() refuses more; 0: no bound
+  double itl_target_ms = 0;  // what a step may take while sequences decode; 0: twice what it takes without prompt rows
   std::uint64_t cache_bytes = 0;  // of the page pool; 0: room for a few full contexts, within free memory
   std::string packed_folder = "";  // keeps a packed copy of large weights there, for quick starts; "": keeps none
   std::string kernels = "";  // "": the best level this machine has, or COUPLET_KERNELS; else exactly this one

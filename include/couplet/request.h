@@ -45,6 +45,9 @@ struct Request {
   int num_alternatives = 0;     // best candidates reported with every token, at most kMaxAlternatives
   bool log_probabilities = false;  // fill TokenChoice's probabilities (costs a pass over the vocabulary)
   bool use_prefix_cache = true;
+  std::uint64_t cache_salt = 0;  // requests of different salts share no cached prefix
+  int priority = 0;              // the lower goes first, [-100, 100]; a long wait makes up for it
+  std::uint64_t client = 0;      // whose it is: clients of one priority get equal shares of the engine
   // Called by the thread in step() with the raw logits [vocab_size] after every position of prompt and reply, in
   // order; must not throw. Positions that a prefix cache holds have no logits, so it turns the cache off for this request.
   std::function<void(int position, std::span<const float> logits)> on_logits;
@@ -64,9 +67,17 @@ enum class StopReason {
 };
 const char* name(StopReason reason);
 
+enum class Refusal {
+  none,
+  invalid,     // something the request says can't be
+  too_long,    // prompt and forced tokens exceed the context
+  queue_full,  // EngineOptions::max_queue requests wait already
+};
+
 struct SubmitResult {
   RequestId id = 0;     // 0: refused
   std::string refusal;  // one line: what was expected, what came
+  Refusal kind = Refusal::none;
   explicit operator bool() const { return id != 0; }
 };
 

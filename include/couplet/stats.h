@@ -49,6 +49,15 @@ struct StepRecord {
   std::uint64_t weights_bytes = 0;         // read once a step, however many rows; the head once in 32 logit rows
   std::uint64_t cache_read_bytes = 0;
   std::uint64_t cache_write_bytes = 0;
+  int num_running = 0;     // sequences after the step, and below
+  int num_waiting = 0;
+  int num_preempted = 0;   // in this step
+  int pages_total = 0;     // of the cache: all,
+  int pages_used = 0;      //   those of sequences or the prefix tree,
+  int pages_in_tree = 0;   //   those of the prefix tree
+  int prefill_budget = 0;  // prompt rows that the step was allowed
+  std::uint64_t prefix_queried_tokens = 0;  // since load: prompt tokens looked up in the prefix tree,
+  std::uint64_t prefix_hit_tokens = 0;      //   and found
   double forward_ms = 0;  // the model alone: layers and head
   double step_ms = 0;     // all of step()
   std::vector<SequenceStep> sequences;

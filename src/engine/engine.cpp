@@ -119,7 +119,8 @@ std::span<const Event> EngineImpl::step() {
   return events_;
 }
 
-std::string EngineImpl::refusal(const Request& request) const {
+SubmitResult EngineImpl::refuse(const Request& request) const {
+  const auto invalid = [](std::string why) { return SubmitResult{0, std::move(why), Refusal::invalid}; };
   const int vocab_size = config_.vocab_size;
   const auto bad_id = [vocab_size](const char* list, const std::vector<TokenId>& ids) -> std::string {
     for (std::size_t i = 0; i < ids.size(); ++i)
@@ -128,21 +129,22 @@ std::string EngineImpl::refusal(const Request& request) const {
                std::to_string(vocab_size - 1) + ", got " + std::to_string(ids[i]);
     return "";
   };
-  if (request.prompt.empty()) return "prompt: expected at least one token, got none";
-  if (const std::string bad = bad_id("prompt", request.prompt); !bad.empty()) return bad;
-  if (const std::string bad = bad_id("forced", request.forced); !bad.empty()) return bad;
+  if (request.prompt.empty()) return invalid("prompt: expected at least one token, got none");
+  if (std::string bad = bad_id("prompt", request.prompt); !bad.empty()) return invalid(std::move(bad));
+  if (std::string bad = bad_id("forced", request.forced); !bad.empty()) return invalid(std::move(bad));
   const std::size_t length = request.prompt.size() + request.forced.size();
   if (length > static_cast<std::size_t>(info_.context))
-    return "prompt: expected at most " + std::to_string(info_.context) + " tokens, the context, got " +
-           std::to_string(length);
+    return {0, "prompt: expected at most " + std::to_string(info_.context) + " tokens, the context, got " +
+                   std::to_string(length), Refusal::too_long};
   if (request.num_alternatives < 0 || request.num_alternatives > kMaxAlternatives)
-    return "num_alternatives: expected 0 to " + std::to_string(kMaxAlternatives) + ", got " +
-           std::to_string(request.num_alternatives);
-  return check(request.sampling, request.stop, vocab_size);
+    return invalid("num_alternatives: expected 0 to " + std::to_string(kMaxAlternatives) + ", got " +
+                   std::to_string(request.num_alternatives));
+  if (std::string bad = check(request.sampling, request.stop, vocab_size); !bad.empty()) return invalid(std::move(bad));
+  return {};
 }
 
 SubmitResult EngineImpl::submit(Request request) {
-  if (std::string why = refusal(request); !why.empty()) return {0, std::move(why)};
+  if (SubmitResult refused = refuse(request); refused.kind != Refusal::none) return refused;
   const RequestId id = ++last_id_;
   // Made before the lock is taken: step() waits for the lock too.
   auto sequence = std::make_unique<Sequence>(id, std::move(request), checkpoint_->tokenizer(), *pool_, info_.context);
@@ -150,7 +152,7 @@ SubmitResult EngineImpl::submit(Request request) {
   submitted_.push_back(std::move(sequence));
   num_unfinished_ += 1;
   inbox_filled_ = true;
-  return {id, ""};
+  return {id, "", Refusal::none};
 }
 
 void EngineImpl::cancel(RequestId id) {

@@ -36,7 +36,7 @@ class EngineImpl : public Engine {
   int num_preemptions() const { return scheduler_->num_preemptions(); }
 
  private:
-  std::string refusal(const Request& request) const;
+  SubmitResult refuse(const Request& request) const;  // kind none: it can be run
   void accept();
   static int num_logit_rows(const Planned& planned);
   void run(std::span<const Planned> plan);
