@@ -4,10 +4,15 @@
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
+#include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "couplet/engine.h"
@@ -39,18 +44,44 @@ struct GroupOptions {
 class EngineHost {
  public:
   EngineHost(Engine& engine, boost::asio::io_context& io, Metrics& metrics);
-  ~EngineHost();  // cancels what runs, ends the thread
+  ~EngineHost();  // cancels what runs, ends the thread; no listener is called afterwards
+  EngineHost(const EngineHost&) = delete;
+  EngineHost& operator=(const EngineHost&) = delete;
 
-  // From any thread. The requests (the choices of one HTTP request) start together or not at all.
   struct Submitted {
-    GroupId id = 0;      // 0: refused, see refusal
+    GroupId id = 0;  // 0: refused
     SubmitResult refusal;
   };
+  // From any thread. The requests (the choices of one HTTP request) all run, or none.
   Submitted submit(std::vector<Request> requests, Listener listener, GroupOptions options = {});
-  // The listener is not called again once this returns on the io thread. Ended groups are ignored.
+  // From the io thread: the listener is not called again. An ended group is ignored.
   void cancel(GroupId id);
 
   int num_groups() const;  // running or waiting
+
+ private:
+  struct Group;
+  struct Member;    // one sequence of a group
+  struct Delivery;  // what the io thread has not been told yet
+
+  void run();
+  void deliver(std::span<const Event> events, Clock::time_point began, Clock::time_point ended);
+  void forget(Group& group);
+  void wake();
+
+  Engine& engine_;
+  boost::asio::io_context& io_;
+  Metrics& metrics_;
+  std::shared_ptr<Delivery> delivery_;  // outlives the host in posts that have not run
+
+  mutable std::mutex mutex_;  // guards the rest
+  std::condition_variable work_;
+  std::unordered_map<RequestId, Member> members_;
+  std::unordered_map<GroupId, std::shared_ptr<Group>> groups_;
+  GroupId last_group_ = 0;
+  bool stopping_ = false;
+
+  std::thread thread_;
 };
 
 }  // namespace couplet::server
