@@ -13,6 +13,8 @@
 
 namespace couplet {
 
+struct TokenChoice;  // stats.h
+
 // Logits -> distribution, in this order: logit bias, repetition penalty, presence and frequency penalties, then on the
 // shaped logits temperature, top-k, top-p, min-p. top-p truncates after temperature.
 struct SamplingOptions {
@@ -51,6 +53,9 @@ struct Request {
   // Called by the thread in step() with the raw logits [vocab_size] after every position of prompt and reply, in
   // order; must not throw. Positions that a prefix cache holds have no logits, so it turns the cache off for this request.
   std::function<void(int position, std::span<const float> logits)> on_logits;
+  // Called by the thread in step() with each choice, measured as asked above, before it counts: the id returned is taken
+  // instead, where it is one of the vocabulary. May take its time, which no record counts; must not throw.
+  std::function<TokenId(const TokenChoice& choice)> on_choice;
 };
 
 inline constexpr int kMaxAlternatives = 64;

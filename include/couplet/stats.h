@@ -1,5 +1,6 @@
 #pragma once
-// What a step did, measured: the one record that explain, bench, metrics, traces, the page and the scheduler read.
+// What a step did, measured: the one record that explain, bench, metrics, traces, the page and the scheduler read. A step's
+// time is that of all its sequences; what they did in it is each one's own, and adds up to the step's.
 
 #include <cstdint>
 #include <span>
@@ -20,12 +21,15 @@ struct Alternative {
 // The token that a row's distribution led to.
 struct TokenChoice {
   TokenId id = -1;                   // -1: this row chose nothing (a chunk that does not end its prompt)
-  bool forced = false;
+  bool forced = false;               // by Request::forced or on_choice; neither forced nor drawn: the best one
+  bool drawn = false;
+  double draw = 0;                   // in [0, 1): its place in the kept candidates' cumulative sum, best first
   bool measured = false;             // the probabilities below were computed
   float log_probability = 0;         // before shaping: the model's own
   float shaped_log_probability = 0;  // after penalties, temperature and truncation
   float entropy = 0;                 // of the model's own distribution, nats
   std::uint32_t num_kept = 0;        // candidates left after truncation
+  std::uint32_t text_tokens = 0;     // how many tokens made up the text that this one made certain; 0: none did yet
   std::vector<Alternative> alternatives = {};  // best first, at most Request::num_alternatives
 };
 
@@ -33,9 +37,16 @@ struct TokenChoice {
 struct SequenceStep {
   RequestId id = 0;
   Stage stage = Stage::prefill;
-  int num_rows = 0;        // tokens run
+  int num_rows = 0;        // tokens run,
+  int num_logit_rows = 0;  //   of them those that became a distribution
   int first_position = 0;  // of the first row
   int num_cached = 0;      // prompt positions taken from the prefix cache, noted in the sequence's first step
+  std::uint64_t matmul_operations = 0;  // of its rows
+  std::uint64_t attention_operations = 0;
+  std::uint64_t float_operations = 0;  // of the two above; the others are integer operations
+  std::uint64_t weights_bytes = 0;     // read for all rows of the step together: its rows' share
+  std::uint64_t cache_read_bytes = 0;
+  std::uint64_t cache_write_bytes = 0;
   TokenChoice choice;
 };
 
@@ -46,6 +57,7 @@ struct StepRecord {
   int num_logit_rows = 0;
   std::uint64_t matmul_operations = 0;     // two a multiply-add, weights times rows, every plane counted
   std::uint64_t attention_operations = 0;  // two a multiply-add, scores and values
+  std::uint64_t float_operations = 0;      // of the two above; the others are integer operations
   std::uint64_t weights_bytes = 0;         // read once a step, however many rows; the head once in 32 logit rows
   std::uint64_t cache_read_bytes = 0;
   std::uint64_t cache_write_bytes = 0;
@@ -59,7 +71,7 @@ struct StepRecord {
   std::uint64_t prefix_queried_tokens = 0;  // since load: prompt tokens looked up in the prefix tree,
   std::uint64_t prefix_hit_tokens = 0;      //   and found
   double forward_ms = 0;  // the model alone: layers and head
-  double step_ms = 0;     // all of step()
+  double step_ms = 0;     // all of step(), but for what on_choice took
   std::vector<SequenceStep> sequences;
 };
 

@@ -12,6 +12,17 @@ bool ends_reply(const Sequence& sequence, const Tokenizer& tokenizer, TokenId id
   return !sequence.request.stop.ignore_end && std::find(ends.begin(), ends.end(), id) != ends.end();
 }
 
+// A character may take several tokens, and a token may end one and begin the next.
+void count_text_tokens(Sequence& sequence) {
+  const bool holds_back = !sequence.detokenizer.pending().empty();
+  if (!sequence.piece.empty()) {
+    sequence.choice.text_tokens = sequence.num_held + 1;
+    sequence.num_held = holds_back ? 1 : 0;
+  } else {
+    sequence.num_held = holds_back ? sequence.num_held + 1 : 0;
+  }
+}
+
 }  // namespace
 
 void feed_back(Sequence& sequence, const Tokenizer& tokenizer) {
@@ -20,6 +31,7 @@ void feed_back(Sequence& sequence, const Tokenizer& tokenizer) {
   if (ends_reply(sequence, tokenizer, id)) return end_reply(sequence, StopReason::end_of_turn);
   sequence.piece.clear();
   sequence.detokenizer.push(id, sequence.piece);
+  count_text_tokens(sequence);
   sequence.shown += sequence.stop_matcher.push(sequence.piece);
   if (sequence.stop_matcher.matched())
     sequence.stop = StopReason::stop_text;

@@ -112,7 +112,7 @@ std::span<const Event> EngineImpl::step() {
   if (!plan.empty()) {
     run(plan);
     choose(plan);
-    ledger_.note_work(forward_->counters(), forward_->num_logit_rows());
+    ledger_.note_work(forward_->counters(), batch_sequences_);
     commit(plan);
   }
   ledger_.end_step();
@@ -200,6 +200,7 @@ void EngineImpl::run(std::span<const Planned> plan) {
   }
   const Ledger::Timing timing = ledger_.time_forward();
   forward_->run({batch_tokens_, batch_sequences_});
+  ledger_.note_layers(forward_->counters(), forward_->sequence_counters());
 }
 
 const model::Rows& EngineImpl::head(int first, int num) {
@@ -229,7 +230,7 @@ void EngineImpl::choose(std::span<const Planned> plan) {
       if (sequence.observed()) kernels_->argmax(values, config_.vocab_size, &finite);
       if (!finite) sequence.stop = StopReason::numeric_error;
       else observe(sequence, sequence.num_computed + plan[i].num_rows - num + r, values);
-      if (finite && r == num - 1 && plan[i].reaches_end) choose_token(i, sequence, values);
+      if (finite && r == num - 1 && plan[i].reaches_end) choose_token(sequence, values);
     }
   }
 }
@@ -240,7 +241,7 @@ void EngineImpl::observe(Sequence& sequence, int position, const float* logits) 
   sequence.num_observed = position + 1;
 }
 
-void EngineImpl::choose_token(std::size_t planned, Sequence& sequence, const float* logits) {
+void EngineImpl::choose_token(Sequence& sequence, const float* logits) {
   if (sequence.stop_when_computed != StopReason::none || sequence.num_tokens() >= sequence.max_tokens) return;
   const Request& request = sequence.request;
   Selection selection;
@@ -250,10 +251,20 @@ void EngineImpl::choose_token(std::size_t planned, Sequence& sequence, const flo
   selection.measure = request.log_probabilities;
   selection.num_alternatives = request.num_alternatives;
   const std::span<const float> row(logits, static_cast<std::size_t>(config_.vocab_size));
-  if (select_token(*distribution_, row, selection, sequence.choice))
-    ledger_.note_choice(planned, sequence.choice);
-  else
+  if (!select_token(*distribution_, row, selection, sequence.choice))
     sequence.stop = StopReason::numeric_error;
+  else if (request.on_choice)
+    offer_choice(sequence);
+}
+
+void EngineImpl::offer_choice(Sequence& sequence) {
+  const Ledger::Timing timing = ledger_.time_others();
+  const Request& request = sequence.request;
+  TokenChoice& choice = sequence.choice;
+  const TokenId id = request.on_choice(choice);
+  if (id == choice.id || id < 0 || id >= config_.vocab_size) return;
+  choice.forced = true;
+  distribution_->describe(id, choice.measured, request.num_alternatives, choice);
 }
 
 void EngineImpl::commit(std::span<const Planned> plan) {
@@ -269,6 +280,7 @@ void EngineImpl::commit(std::span<const Planned> plan) {
       sequence.num_computed = 0;  // nothing of it may be shared
       end_reply(sequence, sequence.stop);
     }
+    if (sequence.choice.id >= 0) ledger_.note_choice(i, sequence.choice);
     if (sequence.choice.id >= 0 || sequence.stop != StopReason::none) report(sequence);
     if (sequence.stop != StopReason::none) finish(sequence);
   }

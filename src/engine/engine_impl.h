@@ -42,7 +42,8 @@ class EngineImpl : public Engine {
   void run(std::span<const Planned> plan);
   const model::Rows& head(int first, int num);
   void choose(std::span<const Planned> plan);
-  void choose_token(std::size_t planned, Sequence& sequence, const float* logits);
+  void choose_token(Sequence& sequence, const float* logits);
+  void offer_choice(Sequence& sequence);
   void observe(Sequence& sequence, int position, const float* logits);
   void commit(std::span<const Planned> plan);
   void advance(const Planned& planned);

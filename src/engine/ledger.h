@@ -31,15 +31,21 @@ class Ledger {
   void begin_step();
   void note_plan(std::span<const Planned> plan);
   Timing time_forward() { return Timing(record_.forward_ms); }
+  // What somebody else does within the step: not a part of it.
+  Timing time_others() { return Timing(others_ms_); }
   // Notes what a planned sequence's rows led to.
   void note_choice(std::size_t planned, const TokenChoice& choice);
-  void note_work(const model::Counters& counters, int num_logit_rows);
+  // The work so far is that of the layers; what comes until note_work() is the head's. Sequences in the plan's order.
+  void note_layers(const model::Counters& counters, std::span<const model::SequenceCounters> sequences);
+  void note_work(const model::Counters& counters, std::span<const model::SequenceRows> sequences);
   void end_step();
 
   const StepRecord& record() const { return record_; }
 
  private:
   StepRecord record_;
+  model::Counters layers_;
+  double others_ms_ = 0;
   Clock::time_point step_began_;
   std::uint64_t num_steps_ = 0;
 };

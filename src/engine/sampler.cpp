@@ -48,12 +48,17 @@ bool select_token(Distribution& distribution, std::span<const float> logits, con
     choice = {};
     return false;
   }
+  const bool drawn = !choice.forced && options.temperature >= kGreedyBelow;
   TokenId id = selection.forced;
+  double draw = 0;
   if (id < 0) {
     const std::size_t position = selection.history.prompt.size() + selection.history.reply.size();
-    id = distribution.pick(uniform(options.seed, options.choice, static_cast<std::uint32_t>(position)));
+    draw = uniform(options.seed, options.choice, static_cast<std::uint32_t>(position));
+    id = distribution.pick(draw);
   }
   distribution.describe(id, measures, selection.num_alternatives, choice);
+  choice.drawn = drawn;
+  choice.draw = drawn ? draw : 0;
   return true;
 }
 

@@ -43,6 +43,7 @@ struct Sequence {
 
   Detokenizer detokenizer;
   StopMatcher stop_matcher;
+  std::uint32_t num_held = 0;  // tokens since text last became certain
   std::string piece;         // text that the last token made certain
   std::string shown;         // of it, what the stop texts let through
   TokenChoice choice;

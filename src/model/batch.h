@@ -31,7 +31,16 @@ enum class RowFault : std::uint8_t { none, not_finite, cache_range };
 struct Counters {
   std::uint64_t matmul_operations = 0;
   std::uint64_t attention_operations = 0;
+  std::uint64_t float_operations = 0;  // of the two above
   std::uint64_t weights_bytes = 0;
+  std::uint64_t cache_read_bytes = 0;
+  std::uint64_t cache_write_bytes = 0;
+};
+
+// Of it, what one sequence alone caused: its attention.
+struct SequenceCounters {
+  std::uint64_t attention_operations = 0;
+  std::uint64_t float_operations = 0;
   std::uint64_t cache_read_bytes = 0;
   std::uint64_t cache_write_bytes = 0;
 };

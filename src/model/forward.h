@@ -37,6 +37,7 @@ class Forward {
   // The first fault of any row of the last batch's sequence number `sequence`.
   RowFault fault(int sequence) const;
   const Counters& counters() const { return ops_.counters(); }
+  std::span<const SequenceCounters> sequence_counters() const { return ops_.sequence_counters(); }  // in the batch's order
 
  private:
   const ModelConfig* config_;

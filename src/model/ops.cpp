@@ -157,6 +157,7 @@ void Ops::begin(const Batch& batch) {
   batch_ = batch;
   num_rows_ = batch.num_rows();
   counters_ = {};
+  sequence_counters_.assign(batch.sequences.size(), {});
   std::fill_n(faults_.begin(), num_rows_, RowFault::none);
   int end = 0;
   for (const SequenceRows& s : batch.sequences) end = std::max(end, s.first_position + s.num_rows);
@@ -304,9 +305,12 @@ int Ops::cut_into_items(std::span<const Piece> pieces, int num_planes) {
     const int wanted = piece.num_rows == 1 ? static_cast<int>(kBytesAnItem / w.panel_bytes) : kPanelsAtOnce;
     cuts_.push_back({num_items, std::max(kPanelsAtOnce, wanted / kPanelsAtOnce * kPanelsAtOnce)});
     num_items += (w.num_panels() + cuts_.back().panels_an_item - 1) / cuts_.back().panels_an_item;
-    const auto planes = static_cast<std::uint64_t>(kernels::is_quantized(w.type) ? num_planes : 1);
-    counters_.matmul_operations += 2 * planes * static_cast<std::uint64_t>(piece.num_rows) *
-                                   static_cast<std::uint64_t>(w.rows) * static_cast<std::uint64_t>(w.cols);
+    const bool is_integer = kernels::is_quantized(w.type);
+    const std::uint64_t operations = 2 * static_cast<std::uint64_t>(is_integer ? num_planes : 1) *
+                                     static_cast<std::uint64_t>(piece.num_rows) * static_cast<std::uint64_t>(w.rows) *
+                                     static_cast<std::uint64_t>(w.cols);
+    counters_.matmul_operations += operations;
+    if (!is_integer) counters_.float_operations += operations;
     counters_.weights_bytes += static_cast<std::uint64_t>(w.num_panels()) * w.panel_bytes;
   }
   return num_items;

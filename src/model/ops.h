@@ -38,6 +38,7 @@ class Ops {
   const ModelConfig& config() const { return *config_; }
   Activations& activations() { return activations_; }
   const Counters& counters() const { return counters_; }
+  std::span<const SequenceCounters> sequence_counters() const { return sequence_counters_; }
   std::span<const RowFault> faults() const { return {faults_.data(), static_cast<std::size_t>(num_rows_)}; }
 
   // y = x * embedding rows of the batch's tokens, scaled.
@@ -120,6 +121,7 @@ class Ops {
   void store_sequence(int layer, const SequenceRows& sequence, int kv_head);
   // Of keys and values [num_rows, head_dim].
   bool all_finite(int first_row, std::size_t first_col, int num_rows) const;
+  void count_attention(int layer, const SequenceRows& sequence, SequenceCounters& own);
   void plan_attention(int layer);
   void attend_block(int layer, const AttendItem& item, Vector sinks, int thread);
   void attend_partial(int layer, const AttendItem& item, int thread);
@@ -170,6 +172,7 @@ class Ops {
   Batch batch_;
   int num_rows_ = 0;
   Counters counters_;
+  std::vector<SequenceCounters> sequence_counters_;  // of the batch's sequences
 };
 
 }  // namespace couplet::model

@@ -50,7 +50,6 @@ void Ops::store_rows(int layer) {
   } else {
     threads_->parallel_for(num_pairs, [&](int pair, int) { store(pair); });
   }
-  counters_.cache_write_bytes += position_bytes() * static_cast<std::uint64_t>(num_rows_ * num_kv_heads);
 }
 
 void Ops::store_sequence(int layer, const SequenceRows& sequence, int kv_head) {
@@ -81,19 +80,36 @@ bool Ops::all_finite(int first_row, std::size_t first_col, int num_rows) const {
   return true;
 }
 
+void Ops::count_attention(int layer, const SequenceRows& s, SequenceCounters& own) {
+  const int begin = first_visible(s.first_position, window(layer)), end = s.first_position + s.num_rows;
+  std::uint64_t num_seen = 0;  // positions, by all rows together
+  for (int position = s.first_position; position < end; ++position)
+    num_seen += static_cast<std::uint64_t>(position + 1 - first_visible(position, window(layer)));
+  const std::uint64_t operations = 4 * static_cast<std::uint64_t>(config_->q_size()) * num_seen;
+  const bool is_float = pool_->shape().format == cache::PageFormat::f16;
+  const std::uint64_t bytes = position_bytes() * static_cast<std::uint64_t>(config_->num_kv_heads);
+  const std::uint64_t read = bytes * static_cast<std::uint64_t>(end - begin);
+  const std::uint64_t written = bytes * static_cast<std::uint64_t>(s.num_rows);
+  own.attention_operations += operations;
+  own.cache_read_bytes += read;
+  own.cache_write_bytes += written;
+  counters_.attention_operations += operations;
+  if (is_float) {
+    own.float_operations += operations;
+    counters_.float_operations += operations;
+  }
+  counters_.cache_read_bytes += read;
+  counters_.cache_write_bytes += written;
+}
+
 void Ops::plan_attention(int layer) {
   items_.clear();
   ranges_.clear();
   int num_partials = 0;
-  for (const SequenceRows& s : batch_.sequences) {
-    const int begin = first_visible(s.first_position, window(layer)), end = s.first_position + s.num_rows;
-    counters_.cache_read_bytes += position_bytes() * static_cast<std::uint64_t>(end - begin) *
-                                  static_cast<std::uint64_t>(config_->num_kv_heads);
-    for (int r = 0; r < s.num_rows; ++r) {
-      const int position = s.first_position + r;
-      counters_.attention_operations += 4ULL * static_cast<std::uint64_t>(config_->q_size()) *
-                                        static_cast<std::uint64_t>(position + 1 - first_visible(position, window(layer)));
-    }
+  for (std::size_t n = 0; n < batch_.sequences.size(); ++n) {
+    const SequenceRows& s = batch_.sequences[n];
+    const int begin = first_visible(s.first_position, window(layer));
+    count_attention(layer, s, sequence_counters_[n]);
     for (int kv_head = 0; kv_head < config_->num_kv_heads; ++kv_head) {
       if (s.num_rows == 1) {
         const int first_span = begin / kSpanPositions, last_span = s.first_position / kSpanPositions;
