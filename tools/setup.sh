@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-dev libxxhash-dev libsimdjson-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev libboost1.81-dev libspdlog-dev prometheus-cpp-dev"
+build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-dev libxxhash-dev libsimdjson-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev libboost1.81-dev prometheus-cpp-dev"
 run="$build python3 python3-pip ca-certificates" # couplet pull runs pip, and checks certificates
 case "${1:-}" in
   run) packages=$run ;;
