@@ -39,13 +39,16 @@ class Exchange {
   // Either a whole reply, once ...
   virtual void reply(HttpReply reply) = 0;
   // ... or a stream: its head (an empty body), pieces, end. A piece is queued and sent as the client reads; whoever lets
-  // more than max_backlog_bytes pile up, or takes nothing for write_timeout, is dropped and counts as gone.
+  // more than max_backlog_bytes pile up, or takes nothing for write_timeout, is dropped and counts as gone. An event
+  // stream's piece is whole events; where none comes for keep_alive_interval, the HTTP layer writes a comment, and where
+  // the server has to end the stream, an event with the error.
   virtual void begin_stream(HttpReply head) = 0;
   virtual void write(std::string_view bytes) = 0;
   virtual void end_stream() = 0;
 
-  // Called at most once, when the client left or was dropped before its reply was complete, during a silent wait too.
-  // Later writes are ignored. Called at once (posted) where the client has gone already.
+  // Called at most once, when the client left, was dropped or was answered with an error (request_timeout, the end of
+  // draining) before its reply was complete, during a silent wait too. A client that closes its sending side alone has
+  // left, unless its reply is complete by then. Later writes are ignored. Called at once (posted) where the client has gone already.
   virtual void on_gone(std::function<void()> call) = 0;
   virtual bool gone() const = 0;
 };

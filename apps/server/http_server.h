@@ -23,8 +23,10 @@ class HttpServer {
   int port() const;       // the bound one
   // No new connections; idle ones close now, the others after the reply that runs. `drained` is called once none is left.
   void drain(std::function<void()> drained);
+  void cancel_all();      // what runs ends with an error that its client can read, and counts as gone
   void close_all();       // at once: what runs counts as gone
   int num_connections() const;
+  std::size_t backlog_bytes() const;  // written by the handler, not yet taken by clients
 
  private:
   struct State;
