@@ -4,7 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-dev libxxhash-dev libsimdjson-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev libboost1.81-dev prometheus-cpp-dev"
+build="g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev libedit-dev libxxhash-dev libsimdjson-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev prometheus-cpp-dev"
+# Any Boost from 1.74 on serves, and Debian's versions replace each other: an installed one is left alone.
+boost_version=$(sed -n 's/^#define BOOST_VERSION \([0-9]*\).*/\1/p' /usr/include/boost/version.hpp 2>/dev/null || true)
+if [ "${boost_version:-0}" -lt 107400 ]; then
+  if grep -qs bookworm /etc/os-release; then build+=" libboost1.81-dev"; else build+=" libboost-dev"; fi
+fi
 run="$build python3 python3-pip ca-certificates" # couplet pull runs pip, and checks certificates
 case "${1:-}" in
   run) packages=$run ;;
