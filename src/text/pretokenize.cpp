@@ -12,9 +12,11 @@ constexpr std::string_view kGpt2 =
     R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // Digits are cut out one by one first, and GPT-2's pattern sees what lies between them: to it a digit is an
-// end.
+// end. Hugging Face takes digits from Unicode 17, which has 13 more than the \p{N} of its patterns.
 constexpr std::string_view kDigitsThenGpt2 =
-    R"(\p{N}|'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)";
+    R"([\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}]|'(?:s|t|re|ve|m|ll|d)| ?\p{L}+)"
+    R"(| ?[^\s\p{L}\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}]+)"
+    R"(|\s+(?![^\s\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}])|\s+)";
 
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";

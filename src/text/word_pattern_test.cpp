@@ -183,6 +183,10 @@ TEST(PreTokenizer, CutsAsItsModelDoes) {
   EXPECT_EQ(words_of("smollm", "x  12"), (Words{"x", "  ", "1", "2"}));
   EXPECT_EQ(words_of("smollm", "a\n\n\nb"), (Words{"a", "\n\n", "\n", "b"}));
   EXPECT_EQ(words_of("smollm", "a   "), (Words{"a", "   "}));
+  // Digits that Unicode 17 brought: an end to GPT-2's pattern as "1" is.
+  for (const std::string digit : {"1", "\U00011DE0", "\U00011DE7", "\U00016FF4", "\U00016FF6"})
+    EXPECT_EQ(words_of("smollm", "\n " + digit + digit + "!a " + digit), (Words{"\n ", digit, digit, "!", "a", " ", digit}));
+  EXPECT_EQ(words_of("smollm", "\n \U00016FF7!"), (Words{"\n", " \U00016FF7!"}));
   EXPECT_EQ(words_of("llama-bpe", "DON'T 12345!\n\n x"),
             (Words{"DON", "'T", " ", "123", "45", "!\n\n", " x"}));
   EXPECT_EQ(words_of("llama-bpe", "it'\u017Fo"),
