@@ -241,16 +241,12 @@ void SamplingArguments::add_to(CommandLine& line) {
 }
 
 SamplingOptions SamplingArguments::resolve(const CheckpointSummary& model) const {
-  const SamplingDefaults& own = model.sampling;
-  SamplingOptions options;
-  if (own.temperature || own.top_p || own.min_p || own.top_k || own.repetition_penalty)
-    options.temperature = options.top_p = 1;
-  options.temperature = temperature.value_or(own.temperature.value_or(options.temperature));
-  options.top_k = top_k.value_or(own.top_k.value_or(options.top_k));
-  options.top_p = top_p.value_or(own.top_p.value_or(options.top_p));
-  options.min_p = min_p.value_or(own.min_p.value_or(options.min_p));
-  options.repetition_penalty =
-      repetition_penalty.value_or(own.repetition_penalty.value_or(options.repetition_penalty));
+  SamplingOptions options = default_sampling(model.sampling);
+  options.temperature = temperature.value_or(options.temperature);
+  options.top_k = top_k.value_or(options.top_k);
+  options.top_p = top_p.value_or(options.top_p);
+  options.min_p = min_p.value_or(options.min_p);
+  options.repetition_penalty = repetition_penalty.value_or(options.repetition_penalty);
   options.presence_penalty = presence_penalty.value_or(options.presence_penalty);
   options.frequency_penalty = frequency_penalty.value_or(options.frequency_penalty);
   options.logit_bias = logit_bias;

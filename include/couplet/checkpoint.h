@@ -47,6 +47,10 @@ struct CheckpointSummary {
   SamplingDefaults sampling;
 };
 
+// The model's own defaults; where it says nothing at all, SamplingOptions'. One that says something means the neutral
+// values for what it leaves out, as its makers' own tools do.
+SamplingOptions default_sampling(const SamplingDefaults& own);
+
 struct OpenOptions {
   // The named way to cut a text before byte-level BPE ("llama-bpe"), where the file's own is wrong or not known; empty:
   // the file's.
@@ -68,6 +72,9 @@ class Checkpoint {
   virtual std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const = 0;
   // What an engine with this EngineOptions::packed_folder would find: none, absent or present.
   virtual PackedCopy packed_copy(const std::string& packed_folder) const = 0;
+  // Names the weights, 16 hexadecimal digits: the same for a copy of the files elsewhere, another for other weights,
+  // metadata or OpenOptions::quantize. Reads a few megabytes, spread over the files.
+  virtual std::string weights_id() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the file has none
 };

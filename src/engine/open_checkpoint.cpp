@@ -7,6 +7,7 @@
 #include "base/float_environment.h"
 #include "couplet/error.h"
 #include "engine/request_check.h"
+#include "engine/weights_id.h"
 #include "formats/quantized_file.h"
 #include "model/families/family.h"
 #include "model/forward.h"
@@ -102,7 +103,21 @@ PackedCopy OpenCheckpoint::packed_copy(const std::string& packed_folder) const {
   return model::find_packed_copy(*file_, config(), {.folder = packed_folder});
 }
 
+std::string OpenCheckpoint::weights_id() const { return engine::weights_id(*file_); }
+
 }  // namespace engine
+
+SamplingOptions default_sampling(const SamplingDefaults& own) {
+  SamplingOptions options;
+  if (own.temperature || own.top_p || own.min_p || own.top_k || own.repetition_penalty)
+    options.temperature = options.top_p = 1;
+  options.temperature = own.temperature.value_or(options.temperature);
+  options.top_k = own.top_k.value_or(options.top_k);
+  options.top_p = own.top_p.value_or(options.top_p);
+  options.min_p = own.min_p.value_or(options.min_p);
+  options.repetition_penalty = own.repetition_penalty.value_or(options.repetition_penalty);
+  return options;
+}
 
 std::shared_ptr<const Checkpoint> Checkpoint::open(const std::filesystem::path& path, const OpenOptions& options) {
   const StandardFloats floats;  // scales are computed while the config is read

@@ -29,6 +29,7 @@ class OpenCheckpoint : public Checkpoint {
   const CheckpointSummary& summary() const override { return summary_; }
   std::uint64_t cache_bytes_per_position(CacheFormat format, Precision precision) const override;
   PackedCopy packed_copy(const std::string& packed_folder) const override;
+  std::string weights_id() const override;
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
   const ChatTemplate* chat_template() const override { return chat_template_.get(); }
   const formats::CheckpointFile& file() const { return *file_; }
