@@ -1,0 +1,31 @@
+#pragma once
+// Every path that the server answers, as one Handler: OpenAI's completions and chat completions, models, tokenize and
+// detokenize, health, metrics, version and openapi.json. What a request says is read on a small pool of threads, checked
+// whole before it is queued, and answered on the io thread.
+
+#include <boost/asio/io_context.hpp>
+
+#include "couplet/engine.h"
+#include "server/exchange.h"
+#include "server/options.h"
+
+namespace couplet::server {
+
+class EngineHost;
+class Metrics;
+class RequestLog;
+
+// What the routes stand on; all of it outlives the Handler.
+struct RouteParts {
+  const Engine& engine;  // its info and checkpoint alone
+  EngineHost& host;
+  Metrics& metrics;
+  RequestLog& log;
+  const ServerOptions& options;
+  boost::asio::io_context& io;
+};
+
+// The Handler owns the pool of threads; its end waits for what they prepare. Called on the io thread alone.
+Handler make_routes(const RouteParts& parts);
+
+}  // namespace couplet::server
