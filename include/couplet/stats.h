@@ -40,7 +40,7 @@ struct SequenceStep {
   int num_rows = 0;        // tokens run,
   int num_logit_rows = 0;  //   of them those that became a distribution
   int first_position = 0;  // of the first row
-  int num_cached = 0;      // prompt positions taken from the prefix cache, noted in the sequence's first step
+  int num_cached = 0;      // prompt positions taken from the prefix cache since its last step: add them up
   std::uint64_t matmul_operations = 0;  // of its rows
   std::uint64_t attention_operations = 0;
   std::uint64_t float_operations = 0;  // of the two above; the others are integer operations

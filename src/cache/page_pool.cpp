@@ -47,7 +47,8 @@ PagePool::PagePool(const CacheShape& shape, int num_pages)
       num_pages_(num_pages),
       head_bytes_(shape.head_bytes()),
       bytes_(shape.page_bytes() * whole_groups(num_pages), "pages of keys and values"),
-      references_(static_cast<std::size_t>(num_pages), 0) {
+      references_(static_cast<std::size_t>(num_pages), 0),
+      cached_(static_cast<std::size_t>(num_pages), false) {
   free_.reserve(references_.size());
   for (PageId id = num_pages - 1; id >= 0; --id) free_.push_back(id);  // the lowest is taken first
 }
@@ -66,12 +67,26 @@ PageId PagePool::allocate() {
 
 void PagePool::retain(PageId id) {
   check_used(id);
+  if (is_idle(id)) --idle_pages_;
   ++references_[static_cast<std::size_t>(id)];
 }
 
 void PagePool::release(PageId id) {
   check_used(id);
   if (--references_[static_cast<std::size_t>(id)] == 0) free_.push_back(id);
+  if (is_idle(id)) ++idle_pages_;
+}
+
+void PagePool::set_cached(PageId id, bool cached) {
+  check_used(id);
+  if (is_idle(id)) --idle_pages_;
+  cached_[static_cast<std::size_t>(id)] = cached;
+  if (is_idle(id)) ++idle_pages_;
+}
+
+bool PagePool::is_idle(PageId id) const {
+  const auto index = static_cast<std::size_t>(id);
+  return cached_[index] && references_[index] == 1;
 }
 
 int PagePool::references(PageId id) const {

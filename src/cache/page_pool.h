@@ -39,6 +39,8 @@ class PagePool {
   void retain(PageId id);
   void release(PageId id);  // the last reference gives the page back
   int references(PageId id) const;
+  // The prefix tree says which pages are its own, so that those of nobody else can be counted: it gives them up.
+  void set_cached(PageId id, bool cached);
 
   // 64-byte aligned; layout [group][layer][page of the group][kv_head][head_bytes]: a span's pages, which are mostly
   // neighbours, lie together for each layer, and a short sequence touches all layers' in a few large pages of memory.
@@ -54,18 +56,22 @@ class PagePool {
   int num_pages() const { return num_pages_; }
   int free_pages() const { return static_cast<int>(free_.size()); }
   int used_pages() const { return num_pages_ - free_pages(); }
+  int idle_pages() const { return idle_pages_; }  // used, but by the prefix tree alone
 
  private:
   static constexpr int kGroupPages = kernels::kSpanPages;
 
   static std::size_t whole_groups(int num_pages);  // in pages
   void check_used(PageId id) const;
+  bool is_idle(PageId id) const;
 
   CacheShape shape_;
   int num_pages_;
   std::size_t head_bytes_;
   Array<std::byte> bytes_;
   std::vector<int> references_;  // [num_pages]
+  std::vector<bool> cached_;     // [num_pages]: the prefix tree's
+  int idle_pages_ = 0;
   std::vector<PageId> free_;     // a stack: the page given back last is the warmest
 };
 

@@ -159,8 +159,10 @@ TEST(PageTable, AdoptsSharedPagesAndNeverCutsIntoOne) {
   const PageId shared[] = {pool.allocate(), pool.allocate()};
   {
     PageTable table(pool, 64);
-    for (PageId id : shared) pool.retain(id);
-    table.adopt(shared);
+    for (PageId id : shared) {
+      pool.retain(id);
+      table.adopt(id);
+    }
     EXPECT_EQ(table.num_positions(), 32);
     ASSERT_TRUE(table.reserve(33));
     table.append(1);
@@ -170,6 +172,25 @@ TEST(PageTable, AdoptsSharedPagesAndNeverCutsIntoOne) {
   }
   EXPECT_EQ(pool.references(shared[0]), 1);
   EXPECT_EQ(pool.references(shared[1]), 1);
+}
+
+TEST(PageTable, AnAdoptedPageTakesThePlaceOfWhatWasBegun) {
+  PagePool pool(kShape, 4);
+  PageTable table(pool, 64);
+  ASSERT_TRUE(table.reserve(40));
+  table.append(20);  // a whole page and a begun one
+  const PageId known = pool.allocate();
+  table.adopt(known);
+  EXPECT_EQ(table.num_positions(), 32);
+  EXPECT_EQ(table.pages()[1], known);
+  EXPECT_EQ(pool.used_pages(), 2);
+  const PageId same = pool.allocate();
+  table.replace(0, same);
+  EXPECT_EQ(table.pages()[0], same);
+  EXPECT_EQ(pool.used_pages(), 2);
+  EXPECT_THROW(table.replace(2, same), Fault);
+  table.clear();
+  EXPECT_EQ(pool.used_pages(), 0);
 }
 
 }  // namespace

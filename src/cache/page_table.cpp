@@ -1,5 +1,7 @@
 #include "cache/page_table.h"
 
+#include <utility>
+
 #include "base/check.h"
 
 namespace couplet::cache {
@@ -9,11 +11,16 @@ PageTable::PageTable(PagePool& pool, int max_positions) : pool_(&pool), max_posi
   pages_.reserve(static_cast<std::size_t>(pages_for(max_positions)));
 }
 
-void PageTable::adopt(std::span<const PageId> pages) {
-  COUPLET_CHECK(pages_.empty());
-  COUPLET_CHECK(pages.size() <= static_cast<std::size_t>(max_positions_ / kernels::kPagePositions));
-  pages_.assign(pages.begin(), pages.end());
-  num_positions_ = static_cast<int>(pages.size()) * kernels::kPagePositions;
+void PageTable::adopt(PageId page) {
+  truncate(num_whole_pages() * kernels::kPagePositions);
+  COUPLET_CHECK(num_positions_ + kernels::kPagePositions <= max_positions_);
+  pages_.push_back(page);
+  num_positions_ += kernels::kPagePositions;
+}
+
+void PageTable::replace(int index, PageId page) {
+  COUPLET_CHECK(index < num_whole_pages());
+  pool_->release(std::exchange(pages_[static_cast<std::size_t>(index)], page));
 }
 
 bool PageTable::reserve(int num_positions) {

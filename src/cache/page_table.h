@@ -16,8 +16,11 @@ class PageTable {
   PageTable(const PageTable&) = delete;
   PageTable& operator=(const PageTable&) = delete;
 
-  // Starts an empty table with whole pages from PrefixTree::match(), whose references it takes over.
-  void adopt(std::span<const PageId> pages);
+  // Goes on with a whole page of the prefix tree, whose reference it takes over. What was reserved or written behind the
+  // whole pages is given back.
+  void adopt(PageId page);
+  // The same content in another page, whose reference it takes over.
+  void replace(int index, PageId page);
   // Takes pages until `num_positions` fit, at most max_positions(). False: the pool is empty; what was taken stays,
   // so a second call after a page came free goes on.
   bool reserve(int num_positions);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 
@@ -27,44 +28,37 @@ PrefixTree::PrefixTree(PagePool& pool)
   for (NodeId id = pool.num_pages() - 1; id >= 0; --id) free_.push_back(id);
 }
 
-int PrefixTree::match(std::uint64_t salt, std::span<const TokenId> tokens, int max_pages, std::span<PageId> out) {
-  const std::size_t limit =
-      std::min({tokens.size() / kTokens, out.size(), static_cast<std::size_t>(std::max(max_pages, 0))});
-  queried_tokens_ += tokens.size();
-  std::size_t found = 0;
-  NodeId last = -1;
-  Key key = root_key(salt);
-  for (; found < limit; ++found) {
-    const auto page_tokens = tokens.subspan(found * kTokens, kTokens);
-    key = child_key(key, page_tokens);
-    const NodeId id = find(key, last, salt, page_tokens);
-    if (id < 0) break;
-    out[found] = at(nodes_, id).page;
-    pool_->retain(out[found]);
-    last = id;
-  }
-  touch_path(last);
-  hit_tokens_ += found * kTokens;
-  return static_cast<int>(found);
+PrefixTree::Place PrefixTree::root(std::uint64_t salt) {
+  Place place;
+  place.salt_ = place.key_[0] = salt;
+  return place;
 }
 
-int PrefixTree::insert(std::uint64_t salt, std::span<const TokenId> tokens, std::span<const PageId> pages) {
-  COUPLET_CHECK(tokens.size() / kTokens >= pages.size());
-  int num_new = 0;
-  NodeId last = -1;
-  Key key = root_key(salt);
-  for (std::size_t n = 0; n < pages.size(); ++n) {
-    const auto page_tokens = tokens.subspan(n * kTokens, kTokens);
-    key = child_key(key, page_tokens);
-    NodeId id = find(key, last, salt, page_tokens);
-    if (id < 0) {
-      id = add(key, last, salt, page_tokens, pages[n]);
-      ++num_new;
-    }
-    last = id;
-  }
-  touch_path(last);
-  return num_new;
+void PrefixTree::move(Place& place, NodeId node, const Key& key) {
+  place.node_ = node;
+  place.key_[0] = key.low;
+  place.key_[1] = key.high;
+  ++place.num_pages_;
+}
+
+PageId PrefixTree::step(Place& place, std::span<const TokenId> tokens) {
+  const Key key = child_key(place, tokens);
+  const NodeId id = find(key, place, tokens);
+  if (id < 0) return -1;
+  move(place, id, key);
+  pool_->retain(at(nodes_, id).page);
+  return at(nodes_, id).page;
+}
+
+PageId PrefixTree::enter(Place& place, std::span<const TokenId> tokens, PageId page) {
+  const Key key = child_key(place, tokens);
+  NodeId id = find(key, place, tokens);
+  if (id < 0)
+    id = add(key, place, tokens, page);
+  else if (at(nodes_, id).page != page)
+    pool_->retain(at(nodes_, id).page);
+  move(place, id, key);
+  return at(nodes_, id).page;
 }
 
 bool PrefixTree::evict_one() {
@@ -85,13 +79,12 @@ void PrefixTree::clear() {
   while (oldest_ >= 0) remove(oldest_);
 }
 
-PrefixTree::Key PrefixTree::root_key(std::uint64_t salt) { return {salt, 0}; }
-
-PrefixTree::Key PrefixTree::child_key(const Key& parent, std::span<const TokenId> tokens) {
+PrefixTree::Key PrefixTree::child_key(const Place& parent, std::span<const TokenId> tokens) {
+  COUPLET_CHECK(tokens.size() == kTokens);
   struct {
     Key parent;
     std::array<TokenId, kTokens> tokens;
-  } content{parent, {}};
+  } content{{parent.key_[0], parent.key_[1]}, {}};
   static_assert(sizeof content == sizeof(Key) + kTokens * sizeof(TokenId));  // no padding is hashed
   std::copy(tokens.begin(), tokens.end(), content.tokens.begin());
   const XXH128_hash_t hash = XXH3_128bits(&content, sizeof content);
@@ -102,32 +95,35 @@ PrefixTree::NodeId& PrefixTree::bucket(const Key& key) {
   return buckets_[static_cast<std::size_t>(key.low) & (buckets_.size() - 1)];
 }
 
-PrefixTree::NodeId PrefixTree::find(const Key& key, NodeId parent, std::uint64_t salt,
-                                    std::span<const TokenId> tokens) {
+PrefixTree::NodeId PrefixTree::find(const Key& key, const Place& parent, std::span<const TokenId> tokens) {
   for (NodeId id = bucket(key); id >= 0; id = at(nodes_, id).next_in_bucket) {
     const Node& node = at(nodes_, id);
-    if (node.key == key && node.parent == parent && node.salt == salt && std::ranges::equal(node.tokens, tokens))
+    if (node.key == key && node.parent == parent.node_ && node.salt == parent.salt_ && std::ranges::equal(node.tokens, tokens))
       return id;
   }
   return -1;
 }
 
-PrefixTree::NodeId PrefixTree::add(const Key& key, NodeId parent, std::uint64_t salt,
-                                   std::span<const TokenId> tokens, PageId page) {
+PrefixTree::NodeId PrefixTree::add(const Key& key, const Place& parent, std::span<const TokenId> tokens, PageId page) {
   COUPLET_CHECK(!free_.empty());  // every node holds a page of its own
   const NodeId id = free_.back();
   free_.pop_back();
   pool_->retain(page);
+  pool_->set_cached(page, true);
   Node& node = at(nodes_, id);
   node.key = key;
-  node.salt = salt;
+  node.salt = parent.salt_;
   std::ranges::copy(tokens, node.tokens.begin());
   node.page = page;
-  node.parent = parent;
+  node.parent = parent.node_;
   node.num_children = 0;
-  if (parent >= 0) ++at(nodes_, parent).num_children;
   node.next_in_bucket = std::exchange(bucket(key), id);
-  link_newest(id);
+  if (node.parent >= 0) {
+    ++at(nodes_, node.parent).num_children;
+    link_behind(node.parent, id);
+  } else {
+    link_newest(id);
+  }
   ++num_nodes_;
   return id;
 }
@@ -140,6 +136,7 @@ void PrefixTree::remove(NodeId id) {
   *link = node.next_in_bucket;
   if (node.parent >= 0) --at(nodes_, node.parent).num_children;
   unlink(id);
+  pool_->set_cached(node.page, false);
   pool_->release(node.page);
   free_.push_back(id);
   --num_nodes_;
@@ -159,6 +156,15 @@ void PrefixTree::link_newest(NodeId id) {
   node.older = newest_;
   (newest_ >= 0 ? at(nodes_, newest_).newer : oldest_) = id;
   newest_ = id;
+}
+
+void PrefixTree::link_behind(NodeId newer, NodeId id) {
+  Node& node = at(nodes_, id);
+  Node& ahead = at(nodes_, newer);
+  node.touched = ahead.touched;
+  node.newer = newer;
+  node.older = std::exchange(ahead.older, id);
+  (node.older >= 0 ? at(nodes_, node.older).newer : oldest_) = id;
 }
 
 void PrefixTree::unlink(NodeId id) {

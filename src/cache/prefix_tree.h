@@ -1,7 +1,8 @@
 #pragma once
-// Finished pages by the tokens that led to them, so that a prompt which begins like an earlier one starts where they
-// part. A node is one whole page: 16 tokens under a parent, found by a hash of (parent, tokens) and compared in full.
-// The tree holds one reference to each of its pages and allocates nothing after construction. Engine thread only.
+// Whole pages by the tokens that led to them, so that a prompt which begins like an earlier one starts where they part,
+// even while that one still runs. A node is one page: 16 tokens under a parent, found by a hash of (parent, tokens) and
+// compared in full. The tree holds one reference to each of its pages and allocates nothing after construction. Engine
+// thread only.
 
 #include <array>
 #include <cstdint>
@@ -20,13 +21,30 @@ class PrefixTree {
   PrefixTree(const PrefixTree&) = delete;
   PrefixTree& operator=(const PrefixTree&) = delete;
 
-  // The longest known prefix of `tokens` in whole pages, at most min(max_pages, out.size()). Writes the pages, each
-  // retained for the caller, and returns how many. Different salts share nothing: a salt stands for all that makes
-  // the same tokens give other bits (weights, precision, format), or for who may see them.
-  int match(std::uint64_t salt, std::span<const TokenId> tokens, int max_pages, std::span<PageId> out);
-  // Adds page n for tokens [16n, 16n + 16), each retained by the tree. Where the tree has that prefix already, its own
-  // page stays. Returns how many were new.
-  int insert(std::uint64_t salt, std::span<const TokenId> tokens, std::span<const PageId> pages);
+  // The end of a known prefix. Its node stays as long as somebody refers to the node's page.
+  class Place {
+   public:
+    int num_pages() const { return num_pages_; }
+    bool operator==(const Place&) const = default;
+
+   private:
+    friend PrefixTree;
+    std::int32_t node_ = -1;  // -1: nothing is known yet
+    int num_pages_ = 0;
+    std::uint64_t salt_ = 0;
+    std::uint64_t key_[2] = {};
+  };
+
+  // The empty prefix. Different salts share nothing: a salt says who may see what the tokens led to. (One tree serves one
+  // set of weights in one format and precision.)
+  static Place root(std::uint64_t salt);
+  // Moves on by the page of these 16 tokens and returns it, retained for the caller. Not known: -1, and nothing changes.
+  PageId step(Place& place, std::span<const TokenId> tokens);
+  // Moves on by the page of these 16 tokens, which is `page` unless the tree has one already. Returns the tree's, retained
+  // for the caller if it is another: a page in the tree is as good as one's own, to the bit.
+  PageId enter(Place& place, std::span<const TokenId> tokens, PageId page);
+  // The whole prefix was used just now. (A page in use needs no touch.)
+  void touch(const Place& place) { touch_path(place.node_); }
 
   // Gives back the least recently used page that nothing else refers to. A page in use counts as used now.
   // False: there is none.
@@ -34,8 +52,6 @@ class PrefixTree {
   void clear();
 
   int num_nodes() const { return num_nodes_; }
-  std::uint64_t queried_tokens() const { return queried_tokens_; }
-  std::uint64_t hit_tokens() const { return hit_tokens_; }
   std::uint64_t touches() const { return clock_; }  // work done on the recency list, for tests of growth
 
  private:
@@ -58,28 +74,27 @@ class PrefixTree {
     int num_children = 0;
   };
 
-  static Key root_key(std::uint64_t salt);
-  static Key child_key(const Key& parent, std::span<const TokenId> tokens);
+  static Key child_key(const Place& parent, std::span<const TokenId> tokens);
   NodeId& bucket(const Key& key);
-  NodeId find(const Key& key, NodeId parent, std::uint64_t salt, std::span<const TokenId> tokens);
-  NodeId add(const Key& key, NodeId parent, std::uint64_t salt, std::span<const TokenId> tokens, PageId page);
+  NodeId find(const Key& key, const Place& parent, std::span<const TokenId> tokens);
+  NodeId add(const Key& key, const Place& parent, std::span<const TokenId> tokens, PageId page);
+  static void move(Place& place, NodeId node, const Key& key);
   void remove(NodeId id);
   void touch_path(NodeId id);
   void link_newest(NodeId id);
+  void link_behind(NodeId newer, NodeId id);
   void unlink(NodeId id);
 
   PagePool* pool_;
   std::vector<Node> nodes_;      // [num_pages]: a node holds a page, so there can't be more
   std::vector<NodeId> free_;     // unused nodes
   std::vector<NodeId> buckets_;  // a power of two
-  // Recency. A touch goes from a node up to its root, so a parent is always newer than its children and the oldest
-  // node is a leaf.
+  // Recency. A touch goes from a node up to its root, and a new node stands behind its parent: so a parent is always newer
+  // than its children, and the oldest node is a leaf.
   NodeId newest_ = -1;
   NodeId oldest_ = -1;
   int num_nodes_ = 0;
   std::uint64_t clock_ = 0;
-  std::uint64_t queried_tokens_ = 0;
-  std::uint64_t hit_tokens_ = 0;
 };
 
 }  // namespace couplet::cache

@@ -19,8 +19,12 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 constexpr int kMostRows = 1 << 16;
+constexpr int kMostQueue = 1 << 20;
+constexpr int kMostTargetMs = 3'600'000;
 // The pool's default room, in full contexts: a few conversations with their prefixes.
 constexpr std::uint64_t kContextsOfCache = 4;
+// An operation of attention takes as long as so many of a product with weights.
+constexpr double kAttentionCost = 2;
 // Each page costs about 150 bytes of bookkeeping, whatever its size.
 constexpr std::uint64_t kMostPages = 1 << 22;
 
@@ -61,15 +65,38 @@ void size_cache(const EngineOptions& options, int model_context, std::uint64_t w
   info.cache_bytes = std::min(kContextsOfCache * bytes_of(info.context), std::max(affordable, bytes_of(info.context)));
 }
 
+// How a prompt row's cost grows with its position: an estimate from the shapes, which measured times then scale.
+PromptCost prompt_cost(const model::ModelConfig& config) {
+  const double inner = config.num_experts == 0 ? config.intermediate_size
+                                               : config.num_used_experts * config.expert_size + config.shared_expert_size;
+  const double products = config.hidden_size * (2.0 * config.q_size() + 2.0 * config.kv_size() + 3 * inner);
+  const double attention = 2.0 * config.q_size() * kAttentionCost;
+  PromptCost cost{products / attention, {}};
+  for (const model::LayerConfig& layer : config.layers) {
+    const auto same = [&](const PromptCost::Layers& l) { return l.window == layer.window; };
+    const auto known = std::find_if(cost.layers.begin(), cost.layers.end(), same);
+    const double share = 1.0 / config.num_layers;
+    if (known != cost.layers.end())
+      known->share += share;
+    else
+      cost.layers.push_back({share, layer.window});
+  }
+  return cost;
+}
+
 }  // namespace
 
 EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const EngineOptions& options)
-    : checkpoint_(std::move(checkpoint)), config_(checkpoint_->config()) {
+    : checkpoint_(std::move(checkpoint)), config_(checkpoint_->config()), max_queue_(options.max_queue) {
   const auto began = std::chrono::steady_clock::now();
   const StandardFloats floats;
   check_range("threads", options.num_threads, 0, kMostThreads);
   check_range("chunk_rows", options.chunk_rows, 1, kMostRows);
   check_range("max_sequences", options.max_sequences, 1, kMostRows);
+  check_range("max_queue", options.max_queue, 0, kMostQueue);
+  if (!(options.itl_target_ms >= 0 && options.itl_target_ms <= kMostTargetMs))
+    throw Error(ErrorKind::usage, "[engine] itl_target_ms: expected 0 to " + std::to_string(kMostTargetMs) + ", got " +
+                                      std::to_string(options.itl_target_ms));
   kernels_ = &kernels::select_kernels(options.kernels);
 
   const cache::CacheShape shape = model::cache_shape(config_, page_format(options.cache_format, options.precision));
@@ -89,7 +116,8 @@ EngineImpl::EngineImpl(std::shared_ptr<const OpenCheckpoint> checkpoint, const E
   pool_ = std::make_unique<cache::PagePool>(shape, static_cast<int>(num_pages));
   tree_ = std::make_unique<cache::PrefixTree>(*pool_);
   const int chunk = std::min(options.chunk_rows, info_.context);
-  scheduler_ = std::make_unique<Scheduler>(*tree_, *pool_, SchedulerLimits{chunk, options.max_sequences});
+  scheduler_ = std::make_unique<Scheduler>(
+      *tree_, *pool_, SchedulerLimits{chunk, options.max_sequences, options.itl_target_ms, prompt_cost(config_)});
   const int max_rows = chunk + options.max_sequences;
   const int planes = options.precision == Precision::fine ? 2 : 1;
   forward_ = std::make_unique<model::Forward>(config_, *weights_, *kernels_, *threads_, *pool_,
@@ -108,6 +136,7 @@ std::span<const Event> EngineImpl::step() {
   finished_.clear();
   accept();
   const std::span<const Planned> plan = scheduler_->plan();
+  num_unstarted_ = scheduler_->num_unstarted();
   ledger_.note_plan(plan);
   if (!plan.empty()) {
     run(plan);
@@ -115,7 +144,9 @@ std::span<const Event> EngineImpl::step() {
     ledger_.note_work(forward_->counters(), batch_sequences_);
     commit(plan);
   }
+  ledger_.note_state(*scheduler_, *pool_, *tree_);
   ledger_.end_step();
+  scheduler_->note_step(ledger_.record().step_ms);
   return events_;
 }
 
@@ -143,12 +174,19 @@ SubmitResult EngineImpl::refuse(const Request& request) const {
   return {};
 }
 
+bool EngineImpl::queue_is_full() const {
+  return max_queue_ > 0 && num_unstarted_.load() + static_cast<int>(submitted_.size()) >= max_queue_;
+}
+
 SubmitResult EngineImpl::submit(Request request) {
   if (SubmitResult refused = refuse(request); refused.kind != Refusal::none) return refused;
   const RequestId id = ++last_id_;
   // Made before the lock is taken: step() waits for the lock too.
   auto sequence = std::make_unique<Sequence>(id, std::move(request), checkpoint_->tokenizer(), *pool_, info_.context);
   const std::lock_guard lock(inbox_mutex_);
+  if (queue_is_full())
+    return {0, "queue: expected fewer than " + std::to_string(max_queue_) + " requests waiting, got " +
+                   std::to_string(max_queue_), Refusal::queue_full};
   submitted_.push_back(std::move(sequence));
   num_unfinished_ += 1;
   inbox_filled_ = true;
@@ -177,6 +215,7 @@ void EngineImpl::accept() {
   }
   cancelled_.clear();
   inbox_filled_ = false;
+  num_unstarted_ = scheduler_->num_unstarted();
 }
 
 int EngineImpl::num_logit_rows(const Planned& planned) {
@@ -290,8 +329,9 @@ void EngineImpl::advance(const Planned& planned) {
   Sequence& sequence = *planned.sequence;
   sequence.pages.append(planned.num_rows);
   sequence.num_computed += planned.num_rows;
+  sequence.num_reached = std::max(sequence.num_reached, sequence.num_computed);
+  publish_pages(sequence, *tree_);
   if (!planned.reaches_end) return;
-  if (planned.stage == Stage::prefill) publish_pages(sequence, *tree_);
   if (sequence.choice.id >= 0)
     feed_back(sequence, checkpoint_->tokenizer());
   else if (sequence.stop_when_computed != StopReason::none)
@@ -310,7 +350,6 @@ void EngineImpl::report(const Sequence& sequence) {
 }
 
 void EngineImpl::finish(Sequence& sequence) {
-  publish_pages(sequence, *tree_);
   finished_.push_back(scheduler_->remove(&sequence));
   num_unfinished_ -= 1;
 }

@@ -37,6 +37,7 @@ class EngineImpl : public Engine {
 
  private:
   SubmitResult refuse(const Request& request) const;  // kind none: it can be run
+  bool queue_is_full() const;  // inbox_mutex_ is held
   void accept();
   static int num_logit_rows(const Planned& planned);
   void run(std::span<const Planned> plan);
@@ -68,12 +69,14 @@ class EngineImpl : public Engine {
   std::vector<Event> events_;
   std::vector<std::unique_ptr<Sequence>> finished_;  // of the last step: its events look at them
 
+  const int max_queue_;
   std::mutex inbox_mutex_;  // guards the two below
   std::vector<std::unique_ptr<Sequence>> submitted_;
   std::vector<RequestId> cancelled_;
   std::atomic<RequestId> last_id_{0};
   std::atomic<bool> inbox_filled_{false};
   std::atomic<int> num_unfinished_{0};
+  std::atomic<int> num_unstarted_{0};  // the scheduler's, as of its last plan
 };
 
 }  // namespace couplet::engine

@@ -1,5 +1,7 @@
 #include "engine/ledger.h"
 
+#include <utility>
+
 namespace couplet::engine {
 namespace {
 
@@ -50,8 +52,7 @@ void Ledger::note_plan(std::span<const Planned> plan) {
     step.stage = planned.stage;
     step.num_rows = planned.num_rows;
     step.first_position = sequence.num_computed;
-    if (!sequence.cached_noted) step.num_cached = sequence.num_cached;
-    sequence.cached_noted = true;
+    step.num_cached = sequence.num_cached - std::exchange(sequence.num_cached_noted, sequence.num_cached);
     (planned.stage == Stage::prefill ? record_.num_prefill_rows : record_.num_decode_rows) += planned.num_rows;
     record_.sequences.push_back(std::move(step));
   }
@@ -96,6 +97,18 @@ void Ledger::note_work(const model::Counters& counters, std::span<const model::S
   record_.weights_bytes = counters.weights_bytes;
   record_.cache_read_bytes = counters.cache_read_bytes;
   record_.cache_write_bytes = counters.cache_write_bytes;
+}
+
+void Ledger::note_state(const Scheduler& scheduler, const cache::PagePool& pool, const cache::PrefixTree& tree) {
+  record_.num_running = scheduler.num_running();
+  record_.num_waiting = scheduler.num_waiting();
+  record_.num_preempted = scheduler.num_preemptions() - std::exchange(num_preemptions_, scheduler.num_preemptions());
+  record_.pages_total = pool.num_pages();
+  record_.pages_used = pool.used_pages();
+  record_.pages_in_tree = tree.num_nodes();
+  record_.prefill_budget = scheduler.row_budget();
+  record_.prefix_queried_tokens = scheduler.queried_tokens();
+  record_.prefix_hit_tokens = scheduler.hit_tokens();
 }
 
 void Ledger::end_step() {

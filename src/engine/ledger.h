@@ -38,6 +38,9 @@ class Ledger {
   // The work so far is that of the layers; what comes until note_work() is the head's. Sequences in the plan's order.
   void note_layers(const model::Counters& counters, std::span<const model::SequenceCounters> sequences);
   void note_work(const model::Counters& counters, std::span<const model::SequenceRows> sequences);
+  void note_work(const model::Counters& counters, int num_logit_rows);
+  // Who runs and waits after the step, and what the cache holds. Called in every step, with work or without.
+  void note_state(const Scheduler& scheduler, const cache::PagePool& pool, const cache::PrefixTree& tree);
   void end_step();
 
   const StepRecord& record() const { return record_; }
@@ -48,6 +51,7 @@ class Ledger {
   double others_ms_ = 0;
   Clock::time_point step_began_;
   std::uint64_t num_steps_ = 0;
+  int num_preemptions_ = 0;
 };
 
 }  // namespace couplet::engine

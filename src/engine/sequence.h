@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "cache/page_table.h"
+#include "cache/prefix_tree.h"
 #include "couplet/request.h"
 #include "couplet/stats.h"
 #include "couplet/tokenizer.h"
 #include "engine/distribution.h"
+#include "engine/client_shares.h"
 #include "engine/stop.h"
 
 namespace couplet::engine {
@@ -25,6 +27,7 @@ struct Sequence {
   int num_reply() const { return num_tokens() - num_prompt(); }
   int num_pending() const { return num_tokens() - num_computed; }  // rows that must run before a token can be chosen
   bool observed() const { return static_cast<bool>(request.on_logits); }
+  bool uses_tree() const { return request.use_prefix_cache && !observed(); }
   // The stage of the next rows. A prompt's last row alone is prefill still; so is a recomputed cache.
   Stage stage() const { return num_computed < num_prompt() || num_pending() > 1 ? Stage::prefill : Stage::decode; }
   History history() const;
@@ -34,12 +37,20 @@ struct Sequence {
   Request request;
   std::vector<TokenId> tokens;
   int num_computed = 0;
-  int num_cached = 0;        // prompt positions that came from the prefix tree
-  bool cached_noted = false;  // num_cached stands in a StepRecord already
+  int num_reached = 0;       // the most that num_computed ever was
+  int num_cached = 0;        // prompt positions that came from the prefix tree when they were first reached
+  int num_cached_noted = 0;  // of them, those that stand in a StepRecord already
   int num_observed = 0;      // positions whose logits on_logits has seen
   int max_tokens;            // of prompt and reply together: the request's limit and the context's
   bool context_limits;       // max_tokens is the context's
   cache::PageTable pages;
+  cache::PrefixTree::Place place;  // of the whole computed pages, where the sequence uses the tree
+
+  // The scheduler's.
+  ClientShares::Client* client = nullptr;
+  bool started = false;          // it has been admitted once
+  bool considered = false;       // this step has decided about its prompt rows,
+  int num_planned = 0;           //   which are so many
 
   Detokenizer detokenizer;
   StopMatcher stop_matcher;
