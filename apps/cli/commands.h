@@ -14,6 +14,7 @@ int score_command(Arguments arguments);
 int template_command(Arguments arguments);
 int inspect_command(Arguments arguments);
 int bench_command(Arguments arguments);
+int serve_command(Arguments arguments);
 int quantize_command(Arguments arguments);
 int convert_command(Arguments arguments);
 int pull_command(Arguments arguments);

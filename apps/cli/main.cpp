@@ -38,6 +38,7 @@ constexpr Command kCommands[] = {
     {"template", "MODEL [FILE]", "Conversations through the chat template", template_command},
     {"inspect", "MODEL", "What a model file holds", inspect_command},
     {"bench", "MODEL", "Prefill and decode speed against the machine's limits", bench_command},
+    {"serve", "MODEL", "An HTTP server that speaks OpenAI's API", serve_command},
     {"quantize", "IN OUT", "A model as a GGUF file with smaller weights", quantize_command},
     {"convert", "FOLDER OUT", "A Hugging Face folder as a GGUF file", convert_command},
     {"pull", "NAME", "Gets a model: of the catalogue, hf.co/OWNER/NAME[:FILE], or a URL", pull_command},
@@ -65,7 +66,6 @@ int dispatch(Arguments arguments) {
   for (const Command& command : kCommands) {
     if (command.name == name) return command.run(arguments.subspan(1));
   }
-  if (name == "serve") throw Error(ErrorKind::usage, "[couplet] serve: this build has no server yet");
   throw Error(ErrorKind::usage, fmt::format("[couplet] expected a command, got {}; see couplet --help",
                                             name.empty() ? "none" : fmt::format("\"{}\"", name)));
 }

@@ -56,8 +56,11 @@ TEST(HttpServer, TakesBytesOneByOne) {
   for (const char c : std::string("POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                                   "3;note=1\r\nabc\r\n0A\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET /y HTTP/1.1\r\nHost: [::1]:1\r\n\r\n"))
     client.send({&c, 1});
+  for (const char c : std::string("POST /z HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\nC: d\r\n\r\n"))
+    client.send({&c, 1});
   EXPECT_EQ(client.reply().body, "POST /x [] 127.0.0.1 abc0123456789");
   EXPECT_EQ(client.reply().body, "GET /y [] 127.0.0.1 ");
+  EXPECT_EQ(client.reply().body, "POST /z [] 127.0.0.1 ");
 }
 
 TEST(HttpServer, SpeaksHttp10) {
@@ -153,6 +156,10 @@ TEST(HttpServer, RefusesWhatTwoReadersCouldReadInTwoWays) {
       {"GET /\r\nHost: a\r\n\r\n", 400},
       {std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11), 400},  // TLS where none is
       {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {post + "Transfer-Encoding: chunked\r\n\r\n3\nabc\n", 400},
+      {post + "Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n", 400},
+      {post + "Transfer-Encoding: chunked\r\n\r\n\r\n", 400},
+      {post + "Transfer-Encoding: chunked\r\n\r\n3 3\r\nabc\r\n", 400},
       {post + "Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX\r\n0", 400},
       {post + "Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n", 400},
       {post + "Transfer-Encoding: chunked\r\n\r\n11111111111111111\r\nabc\r\n", 400},

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 
+#include "server/chunked_reader.h"
 #include "server/error_reply.h"
 
 namespace couplet::server {
@@ -18,7 +21,6 @@ using Stage = RequestReader::Stage;
 
 constexpr std::size_t kMaxTargetBytes = 8192;
 constexpr std::size_t kMaxMethodBytes = 64;
-constexpr std::size_t kMaxChunkLineBytes = 4096;  // a chunk's size with its extensions, or all trailers
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -101,19 +103,22 @@ bool percent_decode(std::string_view text, std::string& decoded) {
 
 struct RequestReader::State {
   State(std::size_t header_bytes, std::size_t body_bytes) : max_header_bytes(header_bytes), max_body_bytes(body_bytes) {
-    // The scanner bounds the head; this bounds trailers.
-    parser.header_limit(static_cast<std::uint32_t>(std::min<std::size_t>(header_bytes + kMaxChunkLineBytes, 1U << 30)));
-    parser.body_limit(static_cast<std::uint64_t>(body_bytes));
+    // The head is whole and short enough before the parser sees it; the body it never sees.
+    parser.header_limit(static_cast<std::uint32_t>(std::min<std::size_t>(header_bytes, 1U << 30)));
+    parser.body_limit(UINT64_MAX);
     parser.eager(false);
   }
 
   std::size_t max_header_bytes, max_body_bytes;
   Stage stage = Stage::empty;
   HeadScanner scanner;
-  http::request_parser<http::string_body> parser;
+  http::request_parser<http::empty_body> parser;  // of the head
   HttpRequest request;
   HttpReply error;
   bool expects_continue = false;
+  bool is_chunked = false;
+  ChunkedReader chunked;
+  std::uint64_t num_left = 0;  // bytes of a body that is not chunked
 
   void fail(int status, std::string_view message, std::string_view code = "") {
     stage = Stage::failed;
@@ -124,9 +129,11 @@ struct RequestReader::State {
   void parse_head(std::string_view head);
   void copy_head();
   bool check_framing();
+  bool check_length();
   bool split_target();
   void take_authority(std::string_view& target);
   void read_body(std::string& input);
+  void fail_too_large();
   void fail_with(const boost::beast::error_code& code);
 };
 
@@ -160,12 +167,10 @@ void RequestReader::State::parse_head(std::string_view head) {
   boost::beast::error_code code;
   parser.put(boost::asio::const_buffer(head.data(), head.size()), code);
   if (!code && !parser.is_header_done()) code = http::error::partial_message;
-  if (code && code != http::error::body_limit) return fail_with(code);
-  copy_head();  // also of one that announces too much: its answer carries its id
   if (code) return fail_with(code);
-  if (!check_framing() || !split_target()) return;
-  stage = parser.is_done() ? Stage::complete : Stage::body;
-  if (stage == Stage::body) parser.eager(true);
+  copy_head();
+  if (!check_framing() || !check_length() || !split_target()) return;
+  stage = num_left > 0 || is_chunked ? Stage::body : Stage::complete;
 }
 
 void RequestReader::State::copy_head() {
@@ -174,26 +179,36 @@ void RequestReader::State::copy_head() {
   for (const auto& field : head) request.headers.emplace_back(lower(view(field.name_string())), std::string(view(field.value())));
 }
 
-// The message's length has one meaning only.
+// One Host, and a length with one meaning only.
 bool RequestReader::State::check_framing() {
   int num_lengths = 0, num_encodings = 0, num_hosts = 0;
   for (const auto& [name, value] : request.headers) {
     num_lengths += name == "content-length" ? 1 : 0;
+    num_encodings += name == "transfer-encoding" ? 1 : 0;
     num_hosts += name == "host" ? 1 : 0;
-    if (name == "transfer-encoding" && ++num_encodings && lower(value) != "chunked")
-      return fail(501, "[http] Transfer-Encoding: expected chunked, got another one"), false;
-    if (name == "content-length" && !std::ranges::all_of(value, [](unsigned char c) { return std::isdigit(c); }))
-      return fail(400, "[http] Content-Length: expected one number, got something else"), false;
   }
   const bool is_1_0 = parser.get().version() < 11;
-  if (num_lengths + num_encodings > 1 || (num_encodings > 0 && is_1_0))
+  is_chunked = num_encodings > 0;
+  if (num_lengths + num_encodings > 1 || (is_chunked && is_1_0))
     return fail(400, "[http] length: expected one Content-Length or, in HTTP/1.1, one Transfer-Encoding, got both or more"), false;
+  if (is_chunked && lower(request.header("transfer-encoding")) != "chunked")
+    return fail(501, "[http] Transfer-Encoding: expected chunked, got another one"), false;
   if (num_hosts > 1 || (num_hosts == 0 && !is_1_0))
     return fail(400, fmt::format("[http] Host: expected one, got {}", num_hosts)), false;
-  if (const std::string expectation = lower(request.header("expect")); !expectation.empty() && !is_1_0) {
-    if (expectation != "100-continue") return fail(417, "[http] Expect: expected 100-continue, got something else"), false;
-    expects_continue = !parser.is_done();
+  return true;
+}
+
+bool RequestReader::State::check_length() {
+  if (const std::string_view text = request.header("content-length"); !is_chunked && !text.empty()) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), num_left);
+    if (error != std::errc() || end != text.data() + text.size())
+      return fail(400, "[http] Content-Length: expected one number, got something else"), false;
   }
+  if (num_left > max_body_bytes) return fail_too_large(), false;
+  const std::string expectation = lower(request.header("expect"));
+  if (expectation.empty() || parser.get().version() < 11) return true;
+  if (expectation != "100-continue") return fail(417, "[http] Expect: expected 100-continue, got something else"), false;
+  expects_continue = true;
   return true;
 }
 
@@ -225,25 +240,27 @@ void RequestReader::State::take_authority(std::string_view& target) {
 }
 
 void RequestReader::State::read_body(std::string& input) {
-  boost::beast::error_code code;
-  const std::size_t used = parser.put(boost::asio::const_buffer(input.data(), input.size()), code);
-  input.erase(0, used);
-  if (code == http::error::need_more) {
-    if (input.size() > kMaxChunkLineBytes)
-      fail(400, fmt::format("[http] chunk: expected a size and extensions of at most {} bytes, got more", kMaxChunkLineBytes));
+  if (!is_chunked) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(num_left, input.size()));
+    request.body.append(input, 0, count);
+    input.erase(0, count);
+    num_left -= count;
+    if (num_left == 0) stage = Stage::complete;
     return;
   }
-  if (code) return fail_with(code);
-  if (!parser.is_done()) return;
-  request.body = std::move(parser.get().body());
-  stage = Stage::complete;
+  switch (chunked.feed(input, request.body, max_body_bytes)) {
+    case ChunkedReader::Found::more: return;
+    case ChunkedReader::Found::end: stage = Stage::complete; return;
+    case ChunkedReader::Found::too_large: return fail_too_large();
+    case ChunkedReader::Found::bad: return fail(400, "[http] chunk: expected a size in hexadecimal and so many bytes, got something else");
+  }
+}
+
+void RequestReader::State::fail_too_large() {
+  fail(413, fmt::format("[http] body: expected at most {} bytes, got more", max_body_bytes), "body_too_large");
 }
 
 void RequestReader::State::fail_with(const boost::beast::error_code& code) {
-  if (code == http::error::body_limit)
-    return fail(413, fmt::format("[http] body: expected at most {} bytes, got more", max_body_bytes), "body_too_large");
-  if (code == http::error::header_limit)
-    return fail(431, fmt::format("[http] headers: expected at most {} bytes, got more", max_header_bytes), "headers_too_large");
   if (code == http::error::bad_version) return fail(505, "[http] version: expected HTTP/1.0 or HTTP/1.1, got another one");
   fail(400, fmt::format("[http] expected a request of HTTP/1.1, got: {}", code.message()));
 }
@@ -267,8 +284,6 @@ const HttpReply& RequestReader::error() const { return state_->error; }
 bool RequestReader::keeps_alive() const { return state_->parser.is_header_done() && state_->parser.get().keep_alive(); }
 bool RequestReader::is_http_1_0() const { return state_->parser.is_header_done() && state_->parser.get().version() < 11; }
 bool RequestReader::expects_continue() const { return state_->expects_continue; }
-std::size_t RequestReader::body_bytes() const {
-  return state_->request.body.size() + state_->parser.get().body().size();
-}
+std::size_t RequestReader::body_bytes() const { return state_->request.body.size(); }
 
 }  // namespace couplet::server

@@ -2,7 +2,7 @@
 
 _couplet() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-  local commands="run chat explain tokenize score template inspect bench quantize convert pull list rm"
+  local commands="run chat explain tokenize score template inspect bench serve quantize convert pull list rm"
   local types="q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k_s q3_k_m q3_k_l q4_k_s q4_k_m q5_k_s q5_k_m q6_k f16 bf16 f32"
   local common="--threads --precision --quantize --cache-format --context --pre-tokenizer --json --quiet --help --version"
   local sampling="--max-tokens --temperature --top-k --top-p --min-p --repetition-penalty --presence-penalty
@@ -18,7 +18,7 @@ _couplet() {
     --precision) COMPREPLY=($(compgen -W "fast fine" -- "$current")); return ;;
     --quantize | --type) COMPREPLY=($(compgen -W "$types" -- "$current")); return ;;
     --cache-format) COMPREPLY=($(compgen -W "q16 f16" -- "$current")); return ;;
-    --template) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --template | --api-key-file | --tls-cert | --tls-key) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   case $command in
     run) options="--raw --system --steps $template $sampling" ;;
@@ -28,6 +28,9 @@ _couplet() {
     score) options="--top --chunk --decode-from --parallel --cold" ;;
     template) options="$template" ;;
     bench) options="--prefill --decode --depth --batch --repeat --requests" ;;
+    serve) options="--host --port --api-key-file --allowed-host --cors-origin --tls-cert --tls-key --model-name
+      --max-sequences --max-queue --itl-target-ms --max-prompt-tokens --max-output-tokens --max-choices
+      --max-connections --max-body-bytes --request-timeout --drain-timeout --log-json" ;;
     quantize | convert) options="--type --allow-requantize --force" ;;
     inspect) options="--machine" ;;
     pull) options="--sha256 --timeout --retries" common="--json --quiet --help --version" ;;

@@ -1,6 +1,6 @@
 # fish completion for couplet
 
-set -l commands run chat explain tokenize score template inspect bench quantize convert pull list rm
+set -l commands run chat explain tokenize score template inspect bench serve quantize convert pull list rm
 complete -c couplet -n __fish_use_subcommand -f -a run -d 'One prompt, the reply as it grows'
 complete -c couplet -n __fish_use_subcommand -f -a chat -d 'A conversation'
 complete -c couplet -n __fish_use_subcommand -f -a explain -d 'What prefill and decode do, step by step'
@@ -9,6 +9,7 @@ complete -c couplet -n __fish_use_subcommand -f -a score -d 'The probability of 
 complete -c couplet -n __fish_use_subcommand -f -a template -d 'Conversations through the chat template'
 complete -c couplet -n __fish_use_subcommand -f -a inspect -d 'What a model file holds'
 complete -c couplet -n __fish_use_subcommand -f -a bench -d "Speed of both stages beside the machine's peaks"
+complete -c couplet -n __fish_use_subcommand -f -a serve -d "An HTTP server that speaks OpenAI's API"
 complete -c couplet -n __fish_use_subcommand -f -a quantize -d 'A model as a GGUF file with smaller weights'
 complete -c couplet -n __fish_use_subcommand -f -a convert -d 'A Hugging Face folder as a GGUF file'
 complete -c couplet -n __fish_use_subcommand -f -a pull -d 'Gets a model'
@@ -72,3 +73,22 @@ complete -c couplet -n '__fish_seen_subcommand_from inspect' -l machine -d 'What
 complete -c couplet -n '__fish_seen_subcommand_from pull' -x -l sha256 -d 'Of the file of a URL'
 complete -c couplet -n '__fish_seen_subcommand_from pull' -x -l timeout -d 'Seconds that a connection may bring nothing'
 complete -c couplet -n '__fish_seen_subcommand_from pull' -x -l retries -d 'Of a failed request, in a row'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l host -d 'Where to listen'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l port -d 'Of the address'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -r -l api-key-file -d 'One key a line'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l allowed-host -d 'Another name of this server'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l cors-origin -d 'Pages that may ask'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -r -l tls-cert -d 'PEM certificates'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -r -l tls-key -d 'Their key'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l model-name -d 'What clients call the model'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-sequences -d 'Replies made at once'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-queue -d 'Requests that wait'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l itl-target-ms -d 'Of a step'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-prompt-tokens -d 'Of a request'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-output-tokens -d 'Of a reply'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-choices -d 'Replies to one request'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-connections -d 'Clients at once'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l max-body-bytes -d 'Of a request'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l request-timeout -d 'Of a whole reply'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -x -l drain-timeout -d 'After SIGTERM'
+complete -c couplet -n '__fish_seen_subcommand_from serve' -l log-json -d 'Requests as JSON lines'

@@ -11,7 +11,7 @@ import unittest
 
 from program import (DONE, FAILED, PROGRAM, SMOL, WRONG_USE, Case, couplet, environment, main, start)
 
-COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "quantize", "convert", "pull", "list",
+COMMANDS = ("run", "chat", "explain", "tokenize", "score", "template", "inspect", "bench", "serve", "quantize", "convert", "pull", "list",
             "rm")
 
 
@@ -21,7 +21,6 @@ class Help(Case):
             text = self.done(*arguments).out
             for command in COMMANDS:
                 self.assertIn(f"\n  {command} ", text)
-            self.assertNotIn("serve", text)
 
     def test_each_command_has_one(self):
         for command in COMMANDS:
@@ -42,7 +41,6 @@ class WrongUse(Case):
         self.refused(WRONG_USE, says="expected a command")
         self.refused(WRONG_USE, "rum", says='"rum"')
         self.refused(WRONG_USE, "r\x1b[31m\n", says="x1b")
-        self.refused(WRONG_USE, "serve", says="no server")
         self.refused(WRONG_USE, b"\xff\xfe", says="xff")
 
     def test_bad_options(self):
