@@ -301,6 +301,12 @@ void Connection::fail_answer(int status, std::string_view message, std::string_v
 // `understood`: the next request can be found behind this one.
 void Connection::refuse(HttpReply reply, bool understood) {
   if (!understood) keeps_alive_ = false;
+  if (hub_->on_refused && reply.status >= 400) {
+    HttpRequest& request = reader_->request();
+    request.id = id_;
+    request.client = peer_;
+    hub_->on_refused(request, reply.status);
+  }
   phase_ = Phase::answer;
   clear_deadline(kPhase);
   send_reply(std::move(reply));

@@ -32,6 +32,7 @@ struct ConnectionHub {
   Access access;
   Handler handler;
   std::function<void(const std::shared_ptr<Connection>&)> on_closed;  // once each
+  Refused on_refused;  // may be empty
   bool draining = false;
   std::size_t backlog_bytes = 0;  // written by routes, not yet taken by clients
   std::size_t body_bytes = 0;     // of requests that are read or answered now

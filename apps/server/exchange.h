@@ -57,4 +57,8 @@ class Exchange {
 // keeps the exchange.
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
+// Told of each request that the HTTP layer answered with an error, no handler was asked: of one that could not be read,
+// as much as was understood.
+using Refused = std::function<void(const HttpRequest&, int status)>;
+
 }  // namespace couplet::server

@@ -49,12 +49,13 @@ void check_options(const ServerOptions& options, bool is_loopback) {
 }  // namespace
 
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
-  State(asio::io_context& io, const ServerOptions& options, Handler handler, Tcp::endpoint endpoint)
+  State(asio::io_context& io, const ServerOptions& options, Handler handler, Refused refused, Tcp::endpoint endpoint)
       : hub(std::make_shared<ConnectionHub>(ConnectionHub{.io = io,
                                                           .options = options,
                                                           .access = Access(options, endpoint.address().is_loopback()),
                                                           .handler = std::move(handler),
-                                                          .on_closed = nullptr})),
+                                                          .on_closed = nullptr,
+                                                          .on_refused = std::move(refused)})),
         acceptor(io),
         retry(io) {
     check_options(options, endpoint.address().is_loopback());
@@ -145,8 +146,8 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   std::function<void()> drained;
 };
 
-HttpServer::HttpServer(asio::io_context& io, const ServerOptions& options, Handler handler)
-    : state_(std::make_shared<State>(io, options, std::move(handler), find_endpoint(io, options))) {
+HttpServer::HttpServer(asio::io_context& io, const ServerOptions& options, Handler handler, Refused refused)
+    : state_(std::make_shared<State>(io, options, std::move(handler), std::move(refused), find_endpoint(io, options))) {
   state_->hub->on_closed = [state = std::weak_ptr(state_)](const std::shared_ptr<Connection>& connection) {
     if (const auto self = state.lock()) self->on_closed(connection);
   };

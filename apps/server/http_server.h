@@ -16,7 +16,7 @@ class HttpServer {
  public:
   // Binds. Throws Error{usage} for options that contradict each other (another address than loopback without a key, a
   // certificate without its key), Error{io} where the address can't be had.
-  HttpServer(boost::asio::io_context& io, const ServerOptions& options, Handler handler);
+  HttpServer(boost::asio::io_context& io, const ServerOptions& options, Handler handler, Refused refused = nullptr);
   ~HttpServer();
 
   void start();           // accepts from here on

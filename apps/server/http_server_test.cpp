@@ -10,7 +10,7 @@
 namespace couplet::server {
 namespace {
 
-using namespace std::chrono_literals;
+namespace asio = boost::asio;
 using testing::Client, testing::echo, testing::Keeper, testing::Reply, testing::Server;
 
 // The status of the only reply, after which the connection is closed.
@@ -254,6 +254,28 @@ TEST(HttpServer, AHandlerThatFailsOrForgetsIsA500) {
     EXPECT_EQ(client.reply().status, 500) << path;
     EXPECT_TRUE(client.ends());
   }
+}
+
+TEST(HttpServer, TellsOfWhatItRefuses) {
+  asio::io_context io;
+  std::vector<std::string> refused;
+  ServerOptions options;
+  options.port = 0;
+  HttpServer http(io, options, echo, [&](const HttpRequest& request, int status) {
+    refused.push_back(fmt::format("{} {} {} {} {}", request.method, request.path, request.client, request.id.empty(), status));
+  });
+  http.start();
+  std::thread thread([&] { io.run(); });
+  Client client(http.port());
+  client.get("/good");
+  EXPECT_EQ(client.reply().status, 200);
+  client.get("/secret", "Origin: http://evil.example\r\n");
+  EXPECT_EQ(client.reply().status, 403);
+  client.send("no request\n");
+  EXPECT_EQ(client.reply().status, 400);
+  asio::post(io, [&] { http.close_all(); });
+  thread.join();
+  EXPECT_EQ(refused, (std::vector<std::string>{"GET /secret 127.0.0.1 false 403", "  127.0.0.1 false 400"}));
 }
 
 TEST(HttpServer, RefusesConnectionsBeyondItsLimit) {

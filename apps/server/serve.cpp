@@ -113,7 +113,14 @@ int serve(Engine& engine, const ServerOptions& options, const std::function<void
   EngineHost host(engine, io, metrics);
   const RouteParts parts{.engine = engine, .host = host, .metrics = metrics, .log = log, .options = options, .io = io};
   {
-    HttpServer http(io, options, make_routes(parts));
+    HttpServer http(io, options, make_routes(parts), [&](const HttpRequest& request, int status) {
+      RequestFigures figures;
+      figures.route = "none";
+      figures.status = status;
+      figures.outcome = "refused";
+      metrics.observe_http(figures.route, status);
+      log.write({request.method, request.id, request.client, parse_traceparent(request.header("traceparent")), figures, ""});
+    });
     Shutdown shutdown(io, http, options.drain_timeout);
     http.start();
     ready(address_of(options, http.port()));
