@@ -74,10 +74,10 @@ std::optional<Fields> Fields::object(std::string_view key) const {
 }
 
 std::optional<std::int64_t> whole_number(const Json& value) {
-  constexpr double kBeyond = 0x1p63;
+  constexpr double kGreatestExact = 0x1p53;  // beyond it a double may stand for a neighbour, as that of -2^63 - 1 does
   if (value.is_number_float()) {
     const double number = value.get<double>();
-    if (std::trunc(number) != number || number < -kBeyond || number >= kBeyond) return std::nullopt;
+    if (std::trunc(number) != number || std::abs(number) > kGreatestExact) return std::nullopt;
     return static_cast<std::int64_t>(number);
   }
   if (value.is_number_unsigned() &&

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <ctime>
 #include <random>
+#include <utility>
 
 #include "server/api_error.h"
 #include "server/chat_request.h"
@@ -42,16 +43,16 @@ ApiError failure(StopReason stop) {
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  Generation(const Service& service, const Protocol& protocol, std::shared_ptr<Exchange> exchange)
-      : service_(service), protocol_(protocol), exchange_(std::move(exchange)), timer_(service.io) {}
+  Generation(std::shared_ptr<Service> service, const Protocol& protocol, std::shared_ptr<Exchange> exchange)
+      : service_(std::move(service)), protocol_(protocol), exchange_(std::move(exchange)), timer_(service_->io) {}
 
   void start() {
     exchange_->on_gone([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->leave();
     });
-    boost::asio::post(service_.pool, [self = shared_from_this()]() mutable {
+    boost::asio::post(service_->pool, [self = shared_from_this()]() mutable {
       self->read();
-      boost::asio::io_context& io = self->service_.io;
+      boost::asio::io_context& io = self->service_->io;
       boost::asio::post(io, [self = std::move(self)] { self->submit(); });
     });
   }
@@ -66,7 +67,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // On the pool.
   void read() {
     try {
-      plan_ = protocol_.read(parse_json(exchange_->request().body), service_.model);
+      plan_ = protocol_.read(parse_json(exchange_->request().body), service_->model);
     } catch (const ApiError& error) {
       refusal_ = error;
     } catch (const std::exception&) {
@@ -78,12 +79,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
     if (is_over_) return;
     if (refusal_) return refuse(*refusal_);
     begin();
+    figures_.note_submitted();
     GroupOptions options{.wants_records = plan_.reply.ledger};
-    const auto submitted = service_.host.submit(
+    const auto submitted = service_->host.submit(
         std::move(plan_.requests), [self = shared_from_this()](const StepPart& part) { self->take(part); }, options);
     if (submitted.id == 0) return refuse(refusal_of(submitted.refusal));
     group_ = submitted.id;
-    figures_.note_submitted();
     if (!plan_.reply.stream) return;
     HttpReply head;
     head.content_type = "text/event-stream; charset=utf-8";
@@ -95,7 +96,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // All that the parts of steps will need.
   void begin() {
-    const Tokenizer& tokenizer = service_.model.tokenizer();
+    const Tokenizer& tokenizer = service_->model.tokenizer();
     form_ = protocol_.form(tokenizer, plan_.reply);
     id_ = form_->id_prefix() + random_hex();
     created_ = static_cast<std::int64_t>(std::time(nullptr));
@@ -123,7 +124,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     figures_.note(part, counts);
     if (is_failure(part.stop)) return fail(failure(part.stop));
     if (plan_.reply.ledger && part.step.num_rows > 0)
-      choice.pending.ledger.push_back(ledger_entry(part, service_.model.tokenizer()));
+      choice.pending.ledger.push_back(ledger_entry(part, service_->model.tokenizer()));
     choice.pending.text += part.text;
     if (counts) choice.pending.tokens.push_back(part.step.choice);
     const bool ends = part.stop != StopReason::none;
@@ -132,7 +133,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
       choice.finish_reason = finish_reason(part.stop);
     }
     if (plan_.reply.stream) tell(choice, part);
-    if (num_running_ == 0) finish();
+    if (num_running_ == 0 && !is_over_) finish();  // a write may find that the client is gone
   }
 
   // Tells a stream what is new of a choice. What is certain but shows no text waits for the next text.
@@ -193,7 +194,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   }
 
   void fail(const ApiError& error) {
-    service_.host.cancel(group_);
+    service_->host.cancel(group_);
     if (plan_.reply.stream) {
       exchange_->write("data: " + error.reply().body + "\n\ndata: [DONE]\n\n");
       exchange_->end_stream();
@@ -212,27 +213,27 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   void leave() {
     if (is_over_) return;
-    if (group_ != 0) service_.host.cancel(group_);
+    if (group_ != 0) service_->host.cancel(group_);
     account(499, "cancelled");
   }
 
   void account(int status, const std::string& outcome, const std::string& problem = "") {
-    is_over_ = true;
+    if (std::exchange(is_over_, true)) return;
     timer_.cancel();
     RequestFigures figures = figures_.request_figures();
     figures.route = exchange_->request().path;
     figures.status = status;
     figures.outcome = outcome;
-    service_.metrics.observe_request(figures);
-    service_.metrics.observe_http(figures.route, status);
-    log_request(service_.log, exchange_->request(), figures, problem);
+    service_->metrics.observe_request(figures);
+    service_->metrics.observe_http(figures.route, status);
+    log_request(service_->log, exchange_->request(), figures, problem);
   }
 
   Json envelope(Json choices, bool is_chunk) const {
-    Json json = {{"id", id_}, {"object", form_->object(is_chunk)}, {"created", created_}, {"model", service_.model.name}};
+    Json json = {{"id", id_}, {"object", form_->object(is_chunk)}, {"created", created_}, {"model", service_->model.name}};
     json["choices"] = std::move(choices);
     if (!plan_.reply.service_tier.empty()) json["service_tier"] = "default";  // there is one
-    json["system_fingerprint"] = service_.model.fingerprint;
+    json["system_fingerprint"] = service_->model.fingerprint;
     return json;
   }
 
@@ -251,7 +252,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // A comment where nothing else was sent for a while: whoever lies between client and server sees life.
   void keep_alive() {
-    const auto interval = service_.options.keep_alive_interval;
+    const auto interval = service_->options.keep_alive_interval;
     if (interval.count() <= 0) return;
     timer_.expires_at(last_write_ + interval);
     timer_.async_wait([weak = weak_from_this(), interval](const boost::system::error_code& error) {
@@ -265,7 +266,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     });
   }
 
-  Service service_;
+  std::shared_ptr<Service> service_;
   const Protocol& protocol_;
   std::shared_ptr<Exchange> exchange_;
   boost::asio::steady_timer timer_;
@@ -292,8 +293,8 @@ void log_request(RequestLog& log, const HttpRequest& request, const RequestFigur
   log.write({request.method, request.id, request.client, parse_traceparent(request.header("traceparent")), figures, problem});
 }
 
-void generate(const Service& service, const Protocol& protocol, std::shared_ptr<Exchange> exchange) {
-  std::make_shared<Generation>(service, protocol, std::move(exchange))->start();
+void generate(std::shared_ptr<Service> service, const Protocol& protocol, std::shared_ptr<Exchange> exchange) {
+  std::make_shared<Generation>(std::move(service), protocol, std::move(exchange))->start();
 }
 
 }  // namespace couplet::server

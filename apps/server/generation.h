@@ -12,19 +12,27 @@
 #include "server/generation_plan.h"
 #include "server/metrics.h"
 #include "server/request_log.h"
+#include "server/routes.h"
 #include "server/reply_form.h"
 
 namespace couplet::server {
 
-// What all generations stand on; outlives them.
+// What the routes and all generations stand on, held by each of them; it may not end on its own pool.
 struct Service {
-  const ServedModel& model;
+  explicit Service(const RouteParts& parts)
+      : model(parts.engine, parts.options), host(parts.host), metrics(parts.metrics), log(parts.log), options(parts.options), io(parts.io) {}
+  ~Service() { pool.join(); }
+
+  // Reading requests is short work beside a generation; the second thread lets a small one pass a large one.
+  static constexpr std::size_t kNumThreads = 2;
+
+  ServedModel model;
   EngineHost& host;
   Metrics& metrics;
   RequestLog& log;
   const ServerOptions& options;
   boost::asio::io_context& io;
-  boost::asio::thread_pool& pool;
+  boost::asio::thread_pool pool{kNumThreads};
 };
 
 // A protocol: how a body is read and a choice is told.
@@ -38,6 +46,6 @@ extern const Protocol kChatProtocol, kCompletionProtocol;
 // A line of the log; `problem`: the code or the field of a refusal.
 void log_request(RequestLog& log, const HttpRequest& request, const RequestFigures& figures, const std::string& problem);
 
-void generate(const Service& service, const Protocol& protocol, std::shared_ptr<Exchange> exchange);
+void generate(std::shared_ptr<Service> service, const Protocol& protocol, std::shared_ptr<Exchange> exchange);
 
 }  // namespace couplet::server

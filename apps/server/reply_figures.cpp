@@ -10,16 +10,18 @@ namespace {
 
 constexpr Clock::time_point kNever{};
 
+double to_thousandths(double value) { return std::round(value * 1000) / 1000; }
+
 double ms_between(Clock::time_point from, Clock::time_point to) {
   if (from == kNever || to == kNever || to < from) return 0;
-  return std::round(std::chrono::duration<double, std::micro>(to - from).count()) / 1000;
+  return to_thousandths(std::chrono::duration<double, std::milli>(to - from).count());
 }
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return from == kNever || to == kNever ? -1 : std::chrono::duration<double>(to - from).count();
 }
 
-double ratio(double amount, double of) { return of > 0 ? amount / of : 0; }
+double ratio(double amount, double of) { return of > 0 ? to_thousandths(amount / of) : 0; }
 
 }  // namespace
 
@@ -77,11 +79,11 @@ Json ReplyFigures::timings() const {
           {"prompt_n", prefilled},
           {"prompt_ms", prompt_ms},
           {"prompt_per_token_ms", ratio(prompt_ms, prefilled)},
-          {"prompt_per_second", 1000 * ratio(prefilled, prompt_ms)},
+          {"prompt_per_second", ratio(1000 * prefilled, prompt_ms)},
           {"predicted_n", completion},
           {"predicted_ms", predicted_ms},
           {"predicted_per_token_ms", ratio(predicted_ms, decoded)},
-          {"predicted_per_second", 1000 * ratio(decoded, predicted_ms)},
+          {"predicted_per_second", ratio(1000 * decoded, predicted_ms)},
           {"queue_ms", ms_between(submitted_, first_step_)},
           {"ttft_ms", ms_between(received_, first_token_)}};
 }

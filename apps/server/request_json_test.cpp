@@ -87,7 +87,7 @@ TEST_F(RefusedFields, OfBothProtocols) {
       {"temperature", "-0.1"}, {"temperature", "2.1"}, {"temperature", "\"1\""}, {"temperature", "true"}, {"temperature", "[1]"},
       {"top_p", "1.01"}, {"top_p", "-1"}, {"top_k", "-2"}, {"top_k", "1.5"}, {"min_p", "2"},
       {"presence_penalty", "2.5"}, {"frequency_penalty", "-3"}, {"repetition_penalty", "0"}, {"repeat_penalty", "-1"},
-      {"seed", "1.5"}, {"seed", "\"1\""}, {"seed", "1e30"},
+      {"seed", "1.5"}, {"seed", "\"1\""}, {"seed", "1e30"}, {"seed", "-9223372036854775809"}, {"seed", "18446744073709551616"},
       {"stop", "\"\"", "stop"}, {"stop", "[\"a\", \"\"]", "stop[1]"}, {"stop", "[1]", "stop[0]"}, {"stop", "1"},
       {"stop_token_ids", "[517]", "stop_token_ids[0]"}, {"stop_token_ids", "[1, -1]", "stop_token_ids[1]"}, {"stop_token_ids", "3"},
       {"logit_bias", "{\"517\": 1}"}, {"logit_bias", "{\"-1\": 1}"}, {"logit_bias", "{\"abc\": 1}"}, {"logit_bias", "{\"1\": 101}", "logit_bias.1"},

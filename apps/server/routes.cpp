@@ -17,9 +17,6 @@
 namespace couplet::server {
 namespace {
 
-// Reading requests is short work beside a generation; the second thread lets a small one pass a large one.
-constexpr std::size_t kNumThreads = 2;
-
 constexpr std::string_view kModelPath = "/v1/models/";
 
 constexpr const char* kPlaceholder =
@@ -38,15 +35,9 @@ using AskOfText = Json (*)(const Json& body, const ServedModel& model);
 
 HttpReply json_reply(const Json& json) { return {.body = dump(json)}; }
 
-class Routes : public std::enable_shared_from_this<Routes> {
+class Routes {
  public:
-  explicit Routes(const RouteParts& parts)
-      : parts_(parts),
-        model_(parts.engine, parts.options),
-        openapi_(openapi_json(model_)),
-        pool_(kNumThreads),
-        service_{model_, parts.host, parts.metrics, parts.log, parts.options, parts.io, pool_} {}
-  ~Routes() { pool_.join(); }
+  explicit Routes(const RouteParts& parts) : service_(std::make_shared<Service>(parts)), openapi_(openapi_json(service_->model)) {}
 
   void handle(const Exchanged& exchange) {
     const HttpRequest& request = exchange->request();
@@ -57,7 +48,7 @@ class Routes : public std::enable_shared_from_this<Routes> {
       if (route.method == method) return (this->*route.answer)(exchange);
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method == "GET" ? "GET, HEAD" : route.method);
     }
-    reply(exchange, allowed.empty() ? unknown(request) : not_allowed(request, allowed));
+    reply(*service_, exchange, allowed.empty() ? unknown(request) : not_allowed(request, allowed));
   }
 
  private:
@@ -87,7 +78,7 @@ class Routes : public std::enable_shared_from_this<Routes> {
     return route == kModelPath ? path.starts_with(route) && path.size() > route.size() : path == route;
   }
 
-  void reply(const Exchanged& exchange, HttpReply reply) {
+  static void reply(const Service& service, const Exchanged& exchange, HttpReply reply) {
     // One name for all paths that are none, so that strangers can't make labels.
     const std::string& path = exchange->request().path;
     const bool is_known = std::ranges::any_of(routes(), [&](const Route& route) { return route.path == path; });
@@ -95,8 +86,8 @@ class Routes : public std::enable_shared_from_this<Routes> {
     figures.route = is_known ? path : path.starts_with(kModelPath) ? "/v1/models/{id}" : "other";
     figures.status = reply.status;
     figures.outcome = reply.status < 400 ? "done" : "refused";
-    parts_.metrics.observe_http(figures.route, figures.status);
-    log_request(parts_.log, exchange->request(), figures, "");
+    service.metrics.observe_http(figures.route, figures.status);
+    log_request(service.log, exchange->request(), figures, "");
     exchange->reply(std::move(reply));
   }
 
@@ -117,54 +108,51 @@ class Routes : public std::enable_shared_from_this<Routes> {
 
   template <AskOfText ask>
   void about_text(const Exchanged& exchange) {
-    boost::asio::post(pool_, [self = shared_from_this(), exchange]() mutable {
+    boost::asio::post(service_->pool, [service = service_, exchange]() mutable {
       HttpReply answer;
       try {
-        answer = json_reply(ask(parse_json(exchange->request().body), self->model_));
+        answer = json_reply(ask(parse_json(exchange->request().body), service->model));
       } catch (const ApiError& error) {
         answer = error.reply();
       } catch (const std::exception&) {
         answer = error_reply(500, "the request could not be read", "internal_error");
       }
-      // Exchange and routes go back to the io thread: they may not end on this one.
-      boost::asio::io_context& io = self->parts_.io;
-      boost::asio::post(io, [self = std::move(self), exchange = std::move(exchange), answer = std::move(answer)]() mutable {
-        self->reply(exchange, std::move(answer));
+      // Exchange and service go back to the io thread: they may not end on this one.
+      boost::asio::io_context& io = service->io;
+      boost::asio::post(io, [service = std::move(service), exchange = std::move(exchange), answer = std::move(answer)]() mutable {
+        reply(*service, exchange, std::move(answer));
       });
     });
   }
 
   void models(const Exchanged& exchange) {
-    reply(exchange, json_reply({{"object", "list"}, {"data", Json::array({model_.card()})}}));
+    reply(*service_, exchange, json_reply({{"object", "list"}, {"data", Json::array({service_->model.card()})}}));
   }
   void model(const Exchanged& exchange) {
     try {
-      model_.require(exchange->request().path.substr(kModelPath.size()), "model");
-      reply(exchange, json_reply(model_.card()));
+      service_->model.require(exchange->request().path.substr(kModelPath.size()), "model");
+      reply(*service_, exchange, json_reply(service_->model.card()));
     } catch (const ApiError& error) {
-      reply(exchange, error.reply());
+      reply(*service_, exchange, error.reply());
     }
   }
-  void health(const Exchanged& exchange) { reply(exchange, json_reply({{"status", "ok"}})); }
+  void health(const Exchanged& exchange) { reply(*service_, exchange, json_reply({{"status", "ok"}})); }
   void metrics(const Exchanged& exchange) {
-    reply(exchange, {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = parts_.metrics.text()});
+    reply(*service_, exchange, {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = service_->metrics.text()});
   }
   void version(const Exchanged& exchange) {
-    reply(exchange, json_reply({{"version", COUPLET_VERSION},
-                                {"numerics_version", model_.info.numerics_version},
-                                {"kernels", model_.info.kernels},
-                                {"system_fingerprint", model_.fingerprint}}));
+    reply(*service_, exchange, json_reply({{"version", COUPLET_VERSION},
+                                {"numerics_version", service_->model.info.numerics_version},
+                                {"kernels", service_->model.info.kernels},
+                                {"system_fingerprint", service_->model.fingerprint}}));
   }
-  void openapi(const Exchanged& exchange) { reply(exchange, {.body = openapi_}); }
+  void openapi(const Exchanged& exchange) { reply(*service_, exchange, {.body = openapi_}); }
   void page(const Exchanged& exchange) {
-    reply(exchange, {.content_type = "text/html; charset=utf-8", .body = kPlaceholder});
+    reply(*service_, exchange, {.content_type = "text/html; charset=utf-8", .body = kPlaceholder});
   }
 
-  RouteParts parts_;
-  ServedModel model_;
+  std::shared_ptr<Service> service_;
   std::string openapi_;
-  boost::asio::thread_pool pool_;
-  Service service_;
 };
 
 }  // namespace

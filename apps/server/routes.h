@@ -25,7 +25,7 @@ struct RouteParts {
   boost::asio::io_context& io;
 };
 
-// The Handler owns the pool of threads; its end waits for what they prepare. Called on the io thread alone.
+// Called on the io thread alone. A pool of threads ends with the last that needs it: the Handler, or a request under way.
 Handler make_routes(const RouteParts& parts);
 
 }  // namespace couplet::server

@@ -235,6 +235,23 @@ TEST_F(RoutesTest, AClientThatLeavesIsCancelled) {
   }
 }
 
+TEST_F(RoutesTest, AClientDroppedByAWriteIsCancelled) {
+  for (const std::size_t bytes : {1U, 2000U}) {
+    Json body = chat_body("Go on");
+    body.update({{"stream", true}, {"max_tokens", 20}, {"n", 2}, {"ignore_eos", true}});
+    const auto exchange = send("POST", "/v1/chat/completions", body.dump());
+    exchange->on_write = [&] {
+      if (exchange->stream.size() >= bytes) exchange->leave();
+    };
+    run_until([&] { return exchange->is_done; });
+    EXPECT_TRUE(exchange->is_gone);
+    EXPECT_EQ(host_->num_groups(), 0);
+    exchange->on_write = nullptr;
+    while (engine_->has_work()) std::this_thread::yield();
+  }
+  EXPECT_NE(metrics_->text().find("outcome=\"cancelled\""), std::string::npos);
+}
+
 TEST_F(RoutesTest, KeepsAQuietStreamAlive) {
   options_.keep_alive_interval = std::chrono::milliseconds(1);
   start();
@@ -264,6 +281,28 @@ TEST_F(RoutesTest, TokenizesAsAGenerationDoes) {
   EXPECT_EQ(pieces["token_strs"][1], "\xef\xbf\xbd");
   EXPECT_EQ(post("/tokenize", Json::object(), 400)["error"]["param"], "prompt");
   EXPECT_EQ(post("/detokenize", {{"tokens", {97, -1}}}, 400)["error"]["param"], "tokens[1]");
+}
+
+class FailingRoutesTest : public RoutesTest {
+ protected:
+  static testing::TinyModel model() {
+    testing::TinyModel model = testing::tiny_llama_f32();
+    model.weight = 3e4F;  // keys and values beyond f16
+    return model;
+  }
+  FailingRoutesTest() : RoutesTest(kTemplate, model(), {.num_threads = 1, .cache_format = CacheFormat::f16}) {}
+};
+
+TEST_F(FailingRoutesTest, AFailureIsAnErrorWholeOrStreamed) {
+  Json body = chat_body("x");
+  body["n"] = 2;
+  const Json whole = post("/v1/chat/completions", body, 500)["error"];
+  EXPECT_EQ(whole["code"], "cache_range");
+  body["stream_options"] = {{"include_usage", true}};
+  const std::vector<Json> events = stream("/v1/chat/completions", body);
+  ASSERT_EQ(events.size(), 1U) << "no usage after an error";
+  EXPECT_EQ(events[0]["error"], whole);
+  EXPECT_EQ(host_->num_groups(), 0);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class FakeExchange : public Exchange {
     is_stream = true;
   }
   void write(std::string_view bytes) override {
+    if (is_gone) return;
     EXPECT_TRUE(is_stream && !is_done);
     stream += bytes;
     if (on_write) on_write();
@@ -89,9 +90,10 @@ class RoutesTest : public ::testing::Test {
       "{{ raise_exception('roles must alternate') }}{% endif %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"
       "{% if tone is defined %}({{ tone }}){% endif %}{% if add_generation_prompt %}[assistant]{% endif %}";
 
-  explicit RoutesTest(const char* chat_template = kTemplate, EngineOptions engine_options = {.num_threads = 1, .packed_folder = ""}) {
+  explicit RoutesTest(const char* chat_template = kTemplate, const testing::TinyModel& model = testing::tiny_llama(),
+                      const EngineOptions& engine_options = {.num_threads = 1}) {
     ChatTemplate::set_worker_command(COUPLET_BINARY_DIR "/tests/couplet_template_worker", "template-worker");
-    formats::GgufBuilder gguf = testing::TinyModelWriter(testing::tiny_llama()).builder();
+    formats::GgufBuilder gguf = testing::TinyModelWriter(model).builder();
     if (chat_template != nullptr) gguf.add("tokenizer.chat_template", chat_template);
     gguf.add("general.name", "tiny");
     std::string pattern = (std::filesystem::temp_directory_path() / "couplet-routes-XXXXXX").string();
