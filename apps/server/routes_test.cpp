@@ -283,6 +283,29 @@ TEST_F(RoutesTest, TokenizesAsAGenerationDoes) {
   EXPECT_EQ(post("/detokenize", {{"tokens", {97, -1}}}, 400)["error"]["param"], "tokens[1]");
 }
 
+class BusyRoutesTest : public RoutesTest {
+ protected:
+  BusyRoutesTest() : RoutesTest(kTemplate, testing::tiny_llama(), {.num_threads = 1, .max_sequences = 1, .max_queue = 1}) {}
+};
+
+TEST_F(BusyRoutesTest, AFullQueueSaysWhenToComeBack) {
+  const Json body = {{"prompt", "abc"}, {"max_tokens", -1}, {"ignore_eos", true}};
+  std::vector<std::shared_ptr<FakeExchange>> exchanges;
+  for (int i = 0; i < 8; ++i) exchanges.push_back(send("POST", "/v1/completions", body.dump()));
+  run_until([&] { return std::ranges::all_of(exchanges, [](const auto& exchange) { return exchange->is_done; }); });
+  int num_served = 0, num_refused = 0;
+  for (const auto& exchange : exchanges) {
+    if (exchange->head.status == 200) ++num_served;
+    if (exchange->head.status != 429) continue;
+    ++num_refused;
+    EXPECT_EQ(Json::parse(exchange->head.body)["error"]["code"], "queue_full");
+    EXPECT_EQ(exchange->head.headers, (std::vector<std::pair<std::string, std::string>>{{"retry-after", "1"}}));
+  }
+  EXPECT_GE(num_refused, 1);
+  EXPECT_GE(num_served, 1);
+  EXPECT_EQ(num_served + num_refused, 8);
+}
+
 class FailingRoutesTest : public RoutesTest {
  protected:
   static testing::TinyModel model() {
