@@ -12,14 +12,17 @@
 #include "couplet/machine.h"
 #include "generate.h"
 #include "json_lines.h"
+#include "output_file.h"
 #include "session.h"
-#include "stage_cost.h"
+#include "story/stage_cost.h"
+#include "story/trace_writer.h"
 #include "terminal.h"
 
 namespace couplet::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using story::StageCost;
 
 struct BenchOptions {
   CommonOptions common;
@@ -29,6 +32,8 @@ struct BenchOptions {
   std::vector<int> batch = {1, 8};
   int repeat = 3;
   bool requests = false;
+  OutputFile trace{"--trace", ""};
+  bool force = false;
 };
 
 struct Row {
@@ -56,6 +61,8 @@ bool read_options(Arguments arguments, BenchOptions& options) {
   line.flag("--requests", options.requests,
             "Run only what lines on standard input ask for, once each, a JSON row in answer: \"prefill N BATCH\", "
             "\"decode DEPTH BATCH\" with numbers up to the greatest of the lists, or \"peaks\"");
+  options.trace.add_to(line, "Write a trace of all runs that ui.perfetto.dev opens; writing it takes time from them");
+  add_force(line, options.force);
   return line.parse(arguments);
 }
 
@@ -63,7 +70,8 @@ int greatest(const std::vector<int>& values) { return *std::max_element(values.b
 
 class Bench {
  public:
-  Bench(Engine& engine, const BenchOptions& options) : engine_(&engine), options_(&options) {}
+  Bench(Engine& engine, const BenchOptions& options, story::TraceWriter* trace)
+      : engine_(&engine), options_(&options), trace_(trace) {}
 
   StageCost once(Stage what, int n, int batch) {
     return what == Stage::prefill ? prefill(n, batch) : decode(n, batch);
@@ -98,7 +106,9 @@ class Bench {
     request.stop.max_tokens = max_tokens;
     request.stop.ignore_end = true;
     request.use_prefix_cache = use_prefix_cache;
+    const auto length = static_cast<int>(request.prompt.size());
     const SubmitResult submitted = engine_->submit(std::move(request));
+    if (submitted && trace_ != nullptr) trace_->submitted(submitted.id, length);
     if (!submitted) throw Error(ErrorKind::resource, "[bench] " + submitted.refusal);
   }
 
@@ -106,8 +116,9 @@ class Bench {
   StageCost run(Stage stage) {
     StageCost cost;
     while (engine_->has_work()) {
-      engine_->step();
+      const std::span<const Event> events = engine_->step();
       const StepRecord& record = engine_->last_step();
+      if (trace_ != nullptr) trace_->step(record, events);
       const int other = stage == Stage::prefill ? record.num_decode_rows : record.num_prefill_rows;
       if (other == 0) cost.add(record);
     }
@@ -127,6 +138,7 @@ class Bench {
 
   Engine* engine_;
   const BenchOptions* options_;
+  story::TraceWriter* trace_;  // null: none
 };
 
 Json to_json(const Row& row, const EngineInfo& info, const MachinePeaks& peaks) {
@@ -241,6 +253,7 @@ void answer_requests(Bench& bench, const BenchOptions& options, const EngineInfo
 int bench_command(Arguments arguments) {
   BenchOptions options;
   if (!read_options(arguments, options)) return 0;
+  options.trace.check(options.force);
   const auto checkpoint = open_model(options.common);
   const auto engine = load_engine(checkpoint, engine_options(options, *checkpoint));
   const EngineInfo& info = engine->info();
@@ -252,7 +265,9 @@ int bench_command(Arguments arguments) {
     show_head(info, peaks);
   }
   flush();
-  Bench bench(*engine, options);
+  std::unique_ptr<story::TraceWriter> trace;
+  if (options.trace.wanted()) trace = std::make_unique<story::TraceWriter>(options.trace.path, *engine, peaks);
+  Bench bench(*engine, options, trace.get());
   if (options.requests) return answer_requests(bench, options, info, peaks), 0;
   const auto answer = [&](Stage what, int n, int sequences) {
     const Row row = {what, n, sequences, bench.best(what, n, sequences)};
@@ -267,6 +282,7 @@ int bench_command(Arguments arguments) {
     for (const int n : options.prefill) answer(Stage::prefill, n, sequences);
   for (const int sequences : options.batch)
     for (const int n : options.depth) answer(Stage::decode, n, sequences);
+  if (trace && !trace->problem().empty()) throw Error(ErrorKind::io, trace->problem());
   return 0;
 }
 

@@ -16,38 +16,9 @@ namespace {
 
 constexpr int kIndent = 10;
 constexpr int kGreatestWidth = 120;     // longer lines are hard to read
-constexpr std::size_t kFirstRows = 24;  // of a long reply's decode steps
-constexpr std::size_t kLastRows = 8;
 constexpr std::size_t kPromptRows = 8;  // of a long prompt's pieces
-constexpr int kTokenWidth = 10, kOthersWidth = 16;
-constexpr int kComfortable = 80;  // columns; on fewer the other candidates get fewer
-constexpr int kRoomy = 64;        // on fewer the tables are drawn for narrow lines
-
-std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
-}
-
-// "9.2 G", "880 M".
-std::string operations(double number) {
-  const bool giga = number >= 1e9;
-  const double value = number / (giga ? 1e9 : 1e6);
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 1 : 0, giga ? 'G' : 'M');
-}
-
-std::string per_byte(double number) { return fmt::format("{:.{}f}", number, number < 10 ? 1 : 0); }
-
-std::string bound(const StageCost& cost, const MachinePeaks& peaks) {
-  const bool arithmetic = cost.bound_by_arithmetic(peaks);
-  const double share = arithmetic ? cost.of_compute_peak(peaks) : cost.of_memory_peak(peaks);
-  return fmt::format("{} ({:.0f} % of it)", arithmetic ? "arithmetic" : "memory", share * 100);
-}
 
 std::string heading(std::string_view word) { return bold(fit(word, kIndent)); }
-
-std::string without_end_spaces(std::string text) {
-  text.erase(text.find_last_not_of(' ') + 1);
-  return text;
-}
 
 // `text` over lines of at most `width` columns, broken at spaces; those behind the first are indented.
 std::string wrapped(std::string_view text, int indent, int width) {
@@ -66,96 +37,14 @@ std::string wrapped(std::string_view text, int indent, int width) {
   return shown + std::string(text);
 }
 
-// At most six columns.
-std::string short_percent(double share) {
-  if (share < 0.0005) return "<0.1 %";
-  return share < 0.0995 ? percent(share) : fmt::format("{:.0f} %", share * 100);
-}
-
-// The settings that move a token's place among the others; empty: all are off.
-std::string shaping(const SamplingOptions& sampling) {
-  std::vector<std::string> parts;
-  if (!sampling.logit_bias.empty())
-    parts.push_back(fmt::format("a bias on {}", count(sampling.logit_bias.size(), "token", "tokens")));
-  if (sampling.repetition_penalty != 1)
-    parts.push_back(fmt::format("repetition penalty {:g}", sampling.repetition_penalty));
-  if (sampling.presence_penalty != 0)
-    parts.push_back(fmt::format("presence penalty {:g}", sampling.presence_penalty));
-  if (sampling.frequency_penalty != 0)
-    parts.push_back(fmt::format("frequency penalty {:g}", sampling.frequency_penalty));
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-bool is_greedy(const SamplingOptions& sampling) { return sampling.temperature < 1e-5F; }
-
-// A letter or digit that a text neither begins nor ends with, with or without the spaces around it.
-char another_character(std::string_view text, std::string_view trimmed) {
-  for (const char c : std::string_view("qzjxv"))
-    if (!text.starts_with(c) && !text.ends_with(c) && !trimmed.starts_with(c) && !trimmed.ends_with(c)) return c;
-  return 'k';  // four characters can't be all five
-}
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r\n\v\f";
-  const std::size_t first = std::min(text.find_first_not_of(kSpaces), text.size());
-  return text.substr(first, text.find_last_not_of(kSpaces) + 1 - first);
-}
-
 }  // namespace
-
-void find_own_tokens(const Tokenizer& tokenizer, const ChatPrompter& prompter, std::string_view system,
-                     std::string_view text, Explanation& explanation) {
-  const std::vector<TokenId>& prompt = explanation.prompt;
-  const std::size_t num_bos =
-      tokenizer.adds_bos() && !prompt.empty() && prompt[0] == tokenizer.bos_id() ? 1 : 0;
-  if (!explanation.templated) {
-    explanation.own_begin = num_bos;
-    explanation.own_end = prompt.size();
-    return;
-  }
-  const std::string_view trimmed = trim(text);
-  std::string ours, other;
-  try {
-    const ChatTemplate& chat_template = *prompter.chat_template();
-    ours = chat_template.render(prompter.one_turn(system, text));
-    other = chat_template.render(prompter.one_turn(system, std::string(1, another_character(text, trimmed))));
-  } catch (const Error&) {
-    return;  // the prompt itself was rendered: only the marks are missing
-  }
-  const auto begin = static_cast<std::size_t>(
-      std::mismatch(ours.begin(), ours.end(), other.begin(), other.end()).first - ours.begin());
-  auto num_behind = static_cast<std::size_t>(
-      std::mismatch(ours.rbegin(), ours.rend(), other.rbegin(), other.rend()).first - ours.rbegin());
-  num_behind = std::min(num_behind, ours.size() - begin);
-  const std::string_view own = std::string_view(ours).substr(begin, ours.size() - begin - num_behind);
-  if (own.empty() || (own != text && own != trimmed)) return;
-
-  // The tokens spell what was rendered, but for a BOS before it and characters of the user's that the
-  // vocabulary lacks: what is before and behind the user's text tells where it is.
-  std::string all;
-  std::vector<std::size_t> ends;
-  for (const TokenId id : prompt) {
-    all += token_text(tokenizer, id);
-    ends.push_back(all.size());
-  }
-  const std::string_view before = std::string_view(ours).substr(0, begin);
-  const std::size_t bos_bytes = num_bos > 0 && !all.starts_with(before) ? ends[0] : 0;
-  if (!std::string_view(all).substr(bos_bytes).starts_with(before) ||
-      !all.ends_with(std::string_view(ours).substr(ours.size() - num_behind)))
-    return;
-  const std::size_t own_begin = bos_bytes + begin, own_end = all.size() - num_behind;
-  if (own_begin >= own_end) return;
-  explanation.own_begin =
-      static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), own_begin) - ends.begin());
-  explanation.own_end =
-      static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), own_end) - ends.begin()) + 1;
-}
 
 ExplainView::ExplainView(const Engine& engine, const Explanation& explanation)
     : engine_(&engine),
       tokenizer_(&engine.checkpoint().tokenizer()),
       explanation_(&explanation),
-      width_(std::min(line_width(), kGreatestWidth)) {}
+      width_(std::min(line_width(), kGreatestWidth)),
+      table_(*tokenizer_, width_) {}
 
 void ExplainView::line(std::string_view text) const {
   print(std::string(kIndent, ' ') + without_end_spaces(wrapped(text, kIndent, width_ - kIndent)) + "\n");
@@ -205,7 +94,7 @@ void ExplainView::show_pieces(std::span<const TokenId> ids) const {
 
 void ExplainView::show_prefill() const {
   const Explanation& e = *explanation_;
-  const StageCost& cost = e.prefill;
+  const StageCost& cost = e.run.prefill;
   const std::string passes = cost.steps == 1 ? "one pass" : fmt::format("{} passes", cost.steps);
   const std::string what =
       fmt::format("{} in {}, each seeing those before it", count(cost.rows, "position", "positions"), passes);
@@ -222,22 +111,21 @@ void ExplainView::show_prefill() const {
   const bool fits = display_width(work) + display_width(limit) + 1 <= width_ - kIndent;
   line(work + (fits ? " " + limit : ""));
   if (!fits) line(limit);
-  if (e.first.id < 0) {
-    line(e.reply.stop == StopReason::max_tokens ? "no token was asked for"
-                                                : "no token: " + describe(e.reply.stop));
+  if (e.run.first.id < 0) {
+    line(e.run.reply.stop == StopReason::max_tokens ? "no token was asked for"
+                                                : "no token: " + describe(e.run.reply.stop));
     return print("\n");
   }
-  show_distribution();
+  show_distribution(e.run.first);
   show_choice();
   print("\n");
   flush();
 }
 
-void ExplainView::show_distribution() const {
-  const TokenChoice& first = explanation_->first;
+void ExplainView::show_distribution(const TokenChoice& first) const {
   const auto vocab_size = static_cast<std::size_t>(engine_->checkpoint().summary().vocab_size);
   line(fmt::format("every one of {} tokens gets a probability", grouped(vocab_size)));
-  const int name_width = is_narrow() ? 16 : 20;
+  const int name_width = width_ < kRoomy ? 16 : 20;
   const int bar_width = std::max(width_ - kIndent - name_width - 14, 0);
   double rest = 1, greatest = 0;
   for (const Alternative& one : first.alternatives)
@@ -246,7 +134,7 @@ void ExplainView::show_distribution() const {
     const double p = std::exp(double{one.log_probability});
     rest -= p;
     const std::string bars = bar(greatest > 0 ? p / greatest : 0, bar_width);
-    line(fmt::format("  {} {:>8}  {}", fit(out_text(one.id), name_width), percent(p), bars));
+    line(fmt::format("  {} {:>8}  {}", fit(out_text(*tokenizer_, one.id), name_width), percent(p), bars));
   }
   const std::size_t others = vocab_size - first.alternatives.size();
   const std::string row = fmt::format("  {} {:>8}", fit(fmt::format("({} others)", grouped(others)), name_width),
@@ -257,113 +145,52 @@ void ExplainView::show_distribution() const {
   if (!fits) line(entropy);
 }
 
+std::string ExplainView::quoted(TokenId id) const {
+  const std::string text = out_text(*tokenizer_, id);
+  return is_end(*tokenizer_, id) ? text : fmt::format("\"{}\"", text);
+}
+
 void ExplainView::show_choice() const {
   const Explanation& e = *explanation_;
-  const std::string after = fmt::format("first token after {}", milliseconds(e.reply.figures.ttft_ms));
-  const std::string text = out_text(e.first.id);
-  const std::string chosen =
-      is_end(*tokenizer_, e.first.id) ? "chosen: " + text : fmt::format("chosen: \"{}\"", text);
-  const std::string indent(kIndent, ' ');
-  show_first(indent, chosen + ", " + chosen_how(), after);
-  const std::string shaped = shaping(e.sampling);
-  if (!is_greedy(e.sampling))
-    line(fmt::format("        with {} at temperature {:g}, top-p {:g}{}{}, seed {}",
-                     percent(std::exp(double{e.first.shaped_log_probability})), e.sampling.temperature,
+  const TokenChoice& first = e.run.first;
+  const std::string after = fmt::format("first token after {}", milliseconds(e.run.reply.figures.ttft_ms));
+  show_first(std::string(kIndent, ' '), fmt::format("chosen: {}, {}", quoted(first.id), chosen_how(e, first)), after);
+  if (first.drawn)
+    line(fmt::format("        with {} at temperature {:g}, top-p {:g}{}{}, seed {}, at {:.3f} of the kept",
+                     percent(std::exp(double{first.shaped_log_probability})), e.sampling.temperature,
                      e.sampling.top_p,
                      e.sampling.top_k > 0 ? fmt::format(", top-k {}", e.sampling.top_k) : "",
                      e.sampling.min_p > 0 ? fmt::format(", min-p {:g}", e.sampling.min_p) : "",
-                     e.sampling.seed));
-  if (!shaped.empty()) line("        after " + shaped);
+                     e.sampling.seed, first.draw));
+  if (const std::string shaped = shaping(e.sampling); !shaped.empty()) line("        after " + shaped);
 }
 
-std::string ExplainView::chosen_how() const {
-  const Explanation& e = *explanation_;
-  if (!is_greedy(e.sampling))
-    return fmt::format("drawn from {}", count(e.first.num_kept, "candidate", "candidates"));
-  if (shaping(e.sampling).empty()) return "the best one";
-  const SamplingOptions& s = e.sampling;
-  const bool penalized = s.repetition_penalty != 1 || s.presence_penalty != 0 || s.frequency_penalty != 0;
-  return fmt::format("the best one after {}", s.logit_bias.empty() ? "penalties"
-                                              : penalized          ? "bias and penalties"
-                                                                   : "bias");
-}
-
-std::string ExplainView::out_text(TokenId id) const {
-  return is_end(*tokenizer_, id) ? "(end)" : visible(token_text(*tokenizer_, id));
-}
-
-std::string ExplainView::others(const TokenChoice& choice, int width) const {
-  constexpr double kLeastShown = 0.01;
+void ExplainView::show_candidates(const TokenChoice& choice) const {
+  const int number = explanation_->run.num_choices();
   std::string text;
-  for (const Alternative& one : choice.alternatives) {
-    const double p = std::exp(double{one.log_probability});
-    if (one.id == choice.id || p < kLeastShown) continue;
-    const std::string next = fmt::format("{}{} {:.0f}", text.empty() ? "" : "  ", out_text(one.id), p * 100);
-    if (display_width(text) + display_width(next) > width) break;
-    text += next;
+  for (std::size_t n = 0; n < choice.alternatives.size(); ++n) {
+    const Alternative& one = choice.alternatives[n];
+    text += fmt::format("{}{}: {} {}", n == 0 ? "" : "   ", n + 1, quoted(one.id),
+                        short_percent(std::exp(double{one.log_probability})));
   }
-  return text;
-}
-
-bool ExplainView::is_narrow() const { return width_ < kRoomy; }
-
-int ExplainView::token_width() const { return is_narrow() ? 5 : kTokenWidth; }
-
-int ExplainView::others_width() const {
-  return std::clamp(kOthersWidth + width_ - kComfortable, 0, kOthersWidth);
-}
-
-std::string ExplainView::step_row(std::string_view reply) const {
-  const Explanation& e = *explanation_;
-  const DecodeStep& step = e.steps.back();
-  const std::string in = fit(out_text(step.in), token_width()),
-                    out = fit(out_text(step.choice.id), token_width()),
-                    p = short_percent(std::exp(double{step.choice.log_probability})),
-                    ms = fmt::format("{:.1f}", step.ms);
-  const std::string row =
-      is_narrow() ? fmt::format("{:>4} {} {} {:>6} {:>6} ", e.steps.size(), in, out, p, ms)
-                  : fmt::format("  {:>5}  {} {} {:>6}  {} {:>7}  ", e.steps.size(), in, out, p,
-                                fit(others(step.choice, others_width()), others_width()), ms);
-  const std::string shown = is_end(*tokenizer_, step.choice.id) ? "" : visible(reply);
-  return without_end_spaces(row + fit_end(shown, width_ - display_width(row))) + "\n";
+  print(bold(fit(number == 0 ? "FIRST" : fmt::format("STEP {}", number), kIndent)) + wrapped(text, kIndent, width_ - kIndent) +
+        "\n");
 }
 
 void ExplainView::show_step(std::string_view reply) {
-  const std::size_t number = explanation_->steps.size();
-  if (number == 1) {
-    const std::string in = fit("in", token_width()), out = fit("out", token_width());
-    const std::string names =
-        is_narrow() ? fmt::format("{:>4} {} {} {:>6} {:>6} reply", "step", in, out, "p", "ms")
-                    : fmt::format("  {:>5}  {} {} {:>6}  {} {:>7}  reply so far", "step", in, out, "p",
-                                  fit(others_width() > 0 ? "others, %" : "", others_width()), "ms");
-    print(heading("DECODE") + wrapped("one token a pass, each fed back", kIndent, width_ - kIndent) + "\n" +
-          dim(names) + "\n");
+  const ExplainedRun& run = explanation_->run;
+  if (run.steps.size() == 1) {
+    print(heading("DECODE") + wrapped("one token a pass, each fed back", kIndent, width_ - kIndent) + "\n");
+    table_.show_names();
   }
-  // Only the end of the text is shown; making all of it visible in each step would take quadratic time.
-  const auto tail = static_cast<std::size_t>(4 * width_);
-  if (reply.size() > tail) {
-    reply.remove_prefix(reply.size() - tail);
-    while (!reply.empty() && utf8_length(reply) == 0) reply.remove_prefix(1);
-  }
-  std::string row = step_row(reply);
-  if (number <= kFirstRows) {
-    print(row);
-    return flush();
-  }
-  held_rows_.push_back(std::move(row));
-  if (held_rows_.size() > kLastRows) {
-    held_rows_.pop_front();
-    ++num_left_out_;
-  }
+  table_.add(static_cast<int>(run.steps.size()), run.steps.back(), reply);
 }
 
 void ExplainView::show_end() {
-  const Explanation& e = *explanation_;
-  if (num_left_out_ > 0)
-    print(dim(fmt::format("  {:>5}  {} left out here", "...", count(num_left_out_, "step", "steps"))) + "\n");
-  for (const std::string& row : held_rows_) print(row);
-  const auto tokens = static_cast<std::uint64_t>(e.reply.figures.completion_tokens);
-  line(fmt::format("stopped: {} after {}", describe(e.reply.stop), count(tokens, "token", "tokens")));
+  const Reply& reply = explanation_->run.reply;
+  table_.finish();
+  const auto tokens = static_cast<std::uint64_t>(reply.figures.completion_tokens);
+  line(fmt::format("stopped: {} after {}", describe(reply.stop), count(tokens, "token", "tokens")));
   print("\n");
   show_comparison();
   print("\n");
@@ -372,45 +199,28 @@ void ExplainView::show_end() {
 
 void ExplainView::show_comparison() const {
   const Explanation& e = *explanation_;
-  const StageCost &p = e.prefill, &d = e.decode;
-  const bool decoded = d.steps > 0;
   constexpr int kNameWidth = 20, kColumnWidth = 26, kTableWidth = 76;
   const bool stacked = width_ < kTableWidth;  // the two stages one below the other
-  const auto row = [&](std::string_view name, std::string_view prefill, std::string_view decode) {
-    if (stacked) return print(fmt::format("{}\n  prefill  {}\n  decode   {}\n", name, prefill, decode));
-    print(fmt::format("{}{}{}\n", fit(name, kNameWidth), fit(prefill, kColumnWidth), decode));
-  };
-  const auto decode = [&](std::string text) { return decoded ? text : std::string("-"); };
-  const auto rate = [](double per_s) { return grouped(static_cast<std::uint64_t>(per_s + 0.5)); };
-  const std::string passes = fmt::format("{} / {}", grouped(p.rows), p.steps);
   if (!stacked)
     print(std::string(kNameWidth, ' ') + bold(fit("prefill", kColumnWidth)) + bold("decode") + "\n");
-  row("what is known", "the whole prompt", "the prompt, the reply so far");
-  row("tokens / passes", passes,
-      decode(fmt::format("{} / {}", grouped(d.rows), grouped(static_cast<std::uint64_t>(d.steps)))));
-  row("time", milliseconds(p.ms),
-      decode(fmt::format("{}, {:.1f} a token", milliseconds(d.ms), d.ms / std::max(d.steps, 1))));
-  row("tokens a second", rate(p.tokens_per_s()), decode(rate(d.tokens_per_s())));
-  row("weights read", fmt::format("{} for {}", amount(p.weights_bytes), count(p.rows, "token", "tokens")),
-      decode(fmt::format("{} for each token",
-                         amount(d.weights_bytes / static_cast<std::uint64_t>(std::max(d.steps, 1))))));
-  row("operations a byte", per_byte(p.operations_per_byte()), decode(per_byte(d.operations_per_byte())));
-  row("bound by", bound(p, e.peaks), decode(bound(d, e.peaks)));
+  for (const ComparisonRow& row : comparison(e)) {
+    if (stacked) {
+      print(fmt::format("{}\n  prefill  {}\n  decode   {}\n", row.name, row.prefill, row.decode));
+    } else {
+      print(fmt::format("{}{}{}\n", fit(row.name, kNameWidth), fit(row.prefill, kColumnWidth), row.decode));
+    }
+  }
 }
 
 void ExplainView::show_roofline() const {
   const Explanation& e = *explanation_;
-  std::vector<RooflinePoint> points;
-  std::string marks, above;
-  const auto add = [&](const StageCost& cost, char mark, std::string_view stage) {
-    if (cost.steps == 0) return;
-    points.push_back({mark, cost.operations_per_byte(), cost.operations_per_s()});
-    marks += fmt::format("{} {}, ", mark, stage);
-    if (cost.above_peaks(e.peaks)) above += fmt::format("{}{}", above.empty() ? "" : " and ", mark);
-  };
-  add(e.prefill, 'P', "prefill");
-  add(e.decode, 'D', "decode");
+  const std::vector<RooflinePoint> points = roofline_points(e);
   if (points.empty()) return;
+  std::string marks, above;
+  for (const RooflinePoint& point : points) {
+    marks += fmt::format("{} {}, ", point.mark, point.name);
+    if (point.is_above) above += fmt::format("{}{}", above.empty() ? "" : " and ", point.mark);
+  }
   const Roof roof = {e.peaks.int8_operations_per_s, e.peaks.read_bytes_per_s};
   const std::string measured = fmt::format(
       "The machine's roof, measured: {:.0f} G op/s ({}, {}), memory {:.1f} GB/s", roof.operations_per_s / 1e9,
@@ -423,6 +233,56 @@ void ExplainView::show_roofline() const {
   print(std::string(kIndent, ' ') + wrapped(legend, kIndent, width_ - kIndent) + "\n");
   if (!above.empty())
     line(fmt::format("above its limit: {}; the machine was busier while its limits were measured", above));
+}
+
+void ExplainView::show_what_if() const {
+  const Explanation& e = *explanation_;
+  const WhatIf& what_if = *e.what_if;
+  const ExplainedRun &run = what_if.run, &before = e.run;
+  const TokenChoice& taken = before.choice(what_if.step);
+  const auto asked = [&](TokenId id, float log_probability) {
+    return fmt::format("{} ({}, {})", quoted(id), id, short_percent(std::exp(double{log_probability})));
+  };
+  print("\n");
+  print(heading("WHAT IF") +
+        wrapped(fmt::format("step {} had taken {} instead of {}", what_if.step,
+                            run.num_choices() > what_if.step ? asked(what_if.id, run.choice(what_if.step).log_probability)
+                                                             : quoted(what_if.id),
+                            asked(taken.id, taken.log_probability)),
+                kIndent, width_ - kIndent) +
+        "\n");
+  line(saved_by_cache(e));
+  DecodeTable table(*tokenizer_, width_);
+  std::string reply = run.text_up_to(what_if.step + 1);
+  bool named = false;
+  for (int n = std::max(what_if.step, 1); n < run.num_choices(); ++n) {
+    if (!named) table.show_names();
+    named = true;
+    const DecodeStep& step = run.steps[static_cast<std::size_t>(n - 1)];
+    if (n > what_if.step) reply += step.text;
+    table.add(n, step, reply);
+  }
+  table.finish();
+  line(fmt::format("stopped: {} after {}", describe(run.reply.stop),
+                   count(static_cast<std::uint64_t>(run.reply.figures.completion_tokens), "token", "tokens")));
+  print("\n");
+  show_parting(what_if);
+}
+
+// Both replies, what they share once.
+void ExplainView::show_parting(const WhatIf& what_if) const {
+  const ExplainedRun &run = what_if.run, &before = explanation_->run;
+  const std::string shared = before.text_up_to(what_if.step);
+  const auto tail = [&](const std::string& reply) {
+    const std::string text = visible(reply.substr(std::min(shared.size(), reply.size())));
+    return text.empty() ? std::string("(end)") : text;
+  };
+  const auto part = [&](std::string_view name, const std::string& text) {
+    print(fit(name, kIndent) + without_end_spaces(wrapped(text, kIndent, width_ - kIndent)) + "\n");
+  };
+  part("both", shared.empty() ? dim("(nothing: they part at the first token)") : visible(shared));
+  part("it was", tail(before.reply.text));
+  part("what if", tail(run.reply.text));
 }
 
 }  // namespace couplet::cli

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdlib>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -31,6 +31,12 @@ void add_record(Figures& figures, const StepRecord& record, RequestId id) {
   }
 }
 
+// Of the program that started this one, in the variable that tracing tools hand it on with.
+std::string_view callers_trace() {
+  const char* traceparent = std::getenv("TRACEPARENT");
+  return traceparent == nullptr ? "" : traceparent;
+}
+
 // Whatever ends the loop, no request is left behind in the engine.
 class Running {
  public:
@@ -47,15 +53,10 @@ class Running {
   RequestId id_;
 };
 
-void flatten_negative_zeros(Json& value) {
-  if (value.is_number_float() && value == 0.0) value = 0.0;
-  if (value.is_structured())
-    for (Json& inner : value) flatten_negative_zeros(inner);
-}
-
 }  // namespace
 
-Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step) {
+Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step,
+               story::TraceWriter* trace) {
   const InterruptScope interrupt;
   const Tokenizer& tokenizer = engine.checkpoint().tokenizer();
   Reply reply;
@@ -64,6 +65,7 @@ Reply generate(Engine& engine, Request request, const std::function<void(const S
   const Clock::time_point start = Clock::now();
   const SubmitResult submitted = engine.submit(std::move(request));
   if (!submitted) throw Error(ErrorKind::resource, submitted.refusal);
+  if (trace != nullptr) trace->submitted(submitted.id, figures.prompt_tokens, callers_trace(), start);
   const Running running(engine, submitted.id);
   while (engine.has_work()) {
     if (interrupt.interrupted() && !reply.interrupted) {
@@ -71,6 +73,7 @@ Reply generate(Engine& engine, Request request, const std::function<void(const S
       engine.cancel(submitted.id);
     }
     const std::span<const Event> events = engine.step();
+    if (trace != nullptr) trace->step(engine.last_step(), events);
     const auto event =
         std::find_if(events.begin(), events.end(), [&](const Event& e) { return e.id == submitted.id; });
     const bool found = event != events.end();
@@ -86,15 +89,6 @@ Reply generate(Engine& engine, Request request, const std::function<void(const S
     on_step({engine.last_step(), found ? &*event : nullptr, reply.text, figures});
   }
   return reply;
-}
-
-std::string token_text(const Tokenizer& tokenizer, TokenId id) {
-  return id >= 0 && id < tokenizer.vocab_size() ? tokenizer.bytes(id, true) : "";
-}
-
-bool is_end(const Tokenizer& tokenizer, TokenId id) {
-  const std::span<const TokenId> ends = tokenizer.end_ids();
-  return std::find(ends.begin(), ends.end(), id) != ends.end();
 }
 
 std::string describe(StopReason stop) {
@@ -148,30 +142,6 @@ Json to_json(const Figures& f) {
           {"decode_tokens_per_s", f.decode_tokens_per_s()}};
 }
 
-Json to_json(const Tokenizer& tokenizer, const TokenChoice& choice) {
-  const std::string text = token_text(tokenizer, choice.id);
-  Json token = {
-      {"id", choice.id}, {"text", text}, {"bytes", std::vector<std::uint8_t>(text.begin(), text.end())}};
-  if (!choice.measured) return token;
-  token["logprob"] = shortest(choice.log_probability);
-  token["top"] = Json::array();
-  for (const Alternative& other : choice.alternatives)
-    token["top"].push_back(
-        {{"id", other.id}, {"text", token_text(tokenizer, other.id)}, {"logprob", shortest(other.log_probability)}});
-  return token;
-}
-
-double shortest(float value) {
-  char text[64];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  double same = value;
-  if (error == std::errc()) std::from_chars(text, end, same);
-  return same;
-}
-
-std::string dump_line(Json value) {
-  flatten_negative_zeros(value);
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dump_line(Json value) { return story::dump(std::move(value)) + "\n"; }
 
 }  // namespace couplet::cli

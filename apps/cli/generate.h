@@ -8,8 +8,14 @@
 #include <vector>
 
 #include "couplet/engine.h"
+#include "story/token_json.h"
+#include "story/trace_writer.h"
 
 namespace couplet::cli {
+
+using story::is_end;
+using story::to_json;
+using story::token_text;
 
 struct Figures {
   int prompt_tokens = 0;      // of which
@@ -40,13 +46,11 @@ struct StepView {
   const Figures& figures;    // so far
 };
 
-// Throws Error{resource} where the engine refuses the request. Ctrl-C cancels it after the running step.
-Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step);
+// Throws Error{resource} where the engine refuses the request. Ctrl-C cancels it after the running step. `trace`, where there
+// is one, gets each step.
+Reply generate(Engine& engine, Request request, const std::function<void(const StepView&)>& on_step,
+               story::TraceWriter* trace = nullptr);
 
-// What a token adds to a text, a control token's spelling included; "" for an id beyond the tokenizer's
-// vocabulary.
-std::string token_text(const Tokenizer& tokenizer, TokenId id);
-bool is_end(const Tokenizer& tokenizer, TokenId id);
 // "the model ended its turn", ...; a failure reads as one.
 std::string describe(StopReason stop);
 bool is_failure(StopReason stop);
@@ -54,11 +58,7 @@ bool is_failure(StopReason stop);
 // "43 prompt tokens, ttft_ms 15.1, ...", for standard error.
 std::string figures_line(const Reply& reply);
 nlohmann::ordered_json to_json(const Figures& figures);
-// One token's probabilities: {"id", "text", "bytes", "logprob", "top": [{"id", "text", "logprob"}]}.
-nlohmann::ordered_json to_json(const Tokenizer& tokenizer, const TokenChoice& choice);
-// The number with the fewest digits that is read back as this float: 0.8, not 0.800000011920929.
-double shortest(float value);
-// Dumped on one line with its newline; bytes that are no UTF-8 become U+FFFD, and -0 becomes 0.
+// story::dump() and a newline.
 std::string dump_line(nlohmann::ordered_json value);
 
 }  // namespace couplet::cli

@@ -33,10 +33,12 @@ std::string rate(double per_s) {
   return fmt::format("{:.{}f} {}", value, value < 10 ? 1 : 0, tera ? 'T' : 'G');
 }
 
-}  // namespace
+struct Axes {
+  Axis x, y;
+};
 
-std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<RooflinePoint>& points,
-                                       int width) {
+// From a power of ten to ten times the ridge, and so far that every point has its place.
+Axes axes(const Roof& roof, const std::vector<RooflinePoint>& points, int columns, int rows) {
   const double ridge = roof.operations_per_s / roof.bytes_per_s;
   double least_x = 1, greatest_x = 10 * ridge, least_y = roof.operations_per_s / 30,
          greatest_y = roof.operations_per_s;
@@ -46,8 +48,14 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
     least_y = std::min(least_y, point.operations_per_s);
     greatest_y = std::max(greatest_y, point.operations_per_s);  // the roof was measured at another moment
   }
-  const Axis x = {power_of_ten_below(least_x), greatest_x, std::min(width - kMargin - 10, 60)};
-  const Axis y = {least_y / 1.5, greatest_y, kHeight};
+  return {{power_of_ten_below(least_x), greatest_x, columns}, {least_y / 1.5, greatest_y, rows}};
+}
+
+}  // namespace
+
+std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<RooflinePoint>& points,
+                                       int width) {
+  const auto [x, y] = axes(roof, points, std::min(width - kMargin - 10, 60), kHeight);
 
   std::vector<std::string> plot(kHeight, std::string(static_cast<std::size_t>(x.cells), ' '));
   const auto at = [&](int column, int row) -> char& {
@@ -80,6 +88,37 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
   ticks.erase(ticks.find_last_not_of(' ') + 1);
   lines.push_back(ticks);
   return lines;
+}
+
+std::string draw_roofline_svg(const Roof& roof, const std::vector<RooflinePoint>& points) {
+  constexpr int kWidth = 640, kPlotHeight = 260, kLeft = 70, kTop = 16, kRight = 20, kBottom = 44;
+  const auto [x, y] = axes(roof, points, kWidth - kLeft - kRight, kPlotHeight);
+  const auto at_x = [&](double value) { return kLeft + x.cell(value); };
+  const auto at_y = [&](double value) { return kTop + kPlotHeight - 1 - y.cell(value); };
+  const int floor = kTop + kPlotHeight;
+  std::string svg = fmt::format(
+      "<svg class=\"roofline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Roofline: operations a second over "
+      "operations a byte\">\n", kWidth, floor + kBottom);
+  for (double tick = x.least; tick <= x.greatest; tick *= 10)
+    svg += fmt::format("<line class=\"grid\" x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\"/><text x=\"{0}\" y=\"{3}\" "
+                       "text-anchor=\"middle\">{4:g}</text>\n", at_x(tick), kTop, floor, floor + 18, tick);
+  for (const double tick : {y.greatest, y.least})
+    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}op/s</text>\n", kLeft - 8, at_y(tick) + 4, rate(tick));
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">operations a byte</text>\n",
+                     kLeft + (kWidth - kLeft - kRight) / 2, floor + 38);
+  const double first = std::max(x.least, y.least / roof.bytes_per_s), ridge = roof.operations_per_s / roof.bytes_per_s;
+  svg += fmt::format("<polyline class=\"roof\" points=\"{},{} {},{} {},{}\"/>\n", at_x(first), at_y(first * roof.bytes_per_s),
+                     at_x(ridge), at_y(roof.operations_per_s), at_x(x.greatest), at_y(roof.operations_per_s));
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">arithmetic</text>\n", at_x(x.greatest) - 4,
+                     at_y(roof.operations_per_s) + 18);
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">memory</text>\n", at_x(std::sqrt(first * ridge)) - 10,
+                     at_y(std::sqrt(first * ridge) * roof.bytes_per_s));
+  for (const RooflinePoint& point : points) {
+    const int px = at_x(point.operations_per_byte), py = at_y(point.operations_per_s);
+    svg += fmt::format("<circle class=\"{0}\" cx=\"{1}\" cy=\"{2}\" r=\"6\"/><text class=\"{0}\" x=\"{3}\" y=\"{4}\">{0}</text>\n",
+                       point.name, px, py, px + 11, py + 18);
+  }
+  return svg + "</svg>\n";
 }
 
 }  // namespace couplet::cli

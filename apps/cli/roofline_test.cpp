@@ -20,7 +20,7 @@ TEST(Roofline, StaysInItsWidthWhateverTheFigures) {
     for (const double peak : {1e9, 1.5e12, 4e14}) {
       for (const double intensity : {0.01, 1.0, 95.0, 1e5}) {
         for (const double rate : {1.0, peak / 2, peak * 3}) {
-          for (const std::string& line : draw_roofline({peak, 5e10}, {{'P', intensity, rate}}, width))
+          for (const std::string& line : draw_roofline({peak, 5e10}, {{'P', "prefill", intensity, rate}}, width))
             EXPECT_LE(line.size(), static_cast<std::size_t>(width));
         }
       }
@@ -29,7 +29,7 @@ TEST(Roofline, StaysInItsWidthWhateverTheFigures) {
 }
 
 TEST(Roofline, PlacesTheStages) {
-  const auto lines = draw_roofline({1.5e12, 5.6e10}, {{'P', 95, 6e11}, {'D', 2.8, 1.4e11}}, 80);
+  const auto lines = draw_roofline({1.5e12, 5.6e10}, {{'P', "prefill", 95, 6e11}, {'D', "decode", 2.8, 1.4e11}}, 80);
   std::size_t prefill_column = 0, decode_column = 0;
   const std::size_t prefill_row = find_mark(lines, 'P', prefill_column),
                     decode_row = find_mark(lines, 'D', decode_column);
@@ -45,7 +45,7 @@ TEST(Roofline, PlacesTheStages) {
 }
 
 TEST(Roofline, AStageAboveTheRoofIsDrawnAboveIt) {
-  const auto lines = draw_roofline({1e12, 5e10}, {{'P', 95, 3e12}}, 80);
+  const auto lines = draw_roofline({1e12, 5e10}, {{'P', "prefill", 95, 3e12}}, 80);
   std::size_t column = 0;
   const std::size_t row = find_mark(lines, 'P', column);
   std::size_t roof_row = 0;

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "generate.h"
 #include "interrupt.h"
+#include "output_file.h"
 #include "session.h"
 #include "terminal.h"
 
@@ -24,6 +25,8 @@ struct RunOptions {
   std::string system;
   bool raw = false;
   bool steps = false;
+  OutputFile trace{"--trace", ""};
+  bool force = false;
 };
 
 bool read_options(Arguments arguments, RunOptions& options) {
@@ -34,6 +37,8 @@ bool read_options(Arguments arguments, RunOptions& options) {
   line.flag("--raw", options.raw, "Complete the text as it stands, without the chat template");
   line.option("--system", "TEXT", "System prompt", [&](const std::string& text) { options.system = text; });
   line.flag("--steps", options.steps, "Print the reply so far after every decode step");
+  options.trace.add_to(line, "Write a trace that ui.perfetto.dev opens");
+  add_force(line, options.force);
   options.chat_template.add_to(line);
   options.sampling.add_to(line);
   return line.parse(arguments);
@@ -45,6 +50,7 @@ void check_combination(const RunOptions& options) {
   if (options.sampling.logprobs && options.common.quiet && !options.common.json)
     throw Error(ErrorKind::usage,
                 "[options] --logprobs: expected --json or no --quiet: its table goes to standard error");
+  options.trace.check(options.force);
 }
 
 // The table of --logprobs, on standard error: text alone goes to standard output.
@@ -65,7 +71,7 @@ Json answer(const Tokenizer& tokenizer, const Reply& reply, const SamplingOption
                {"prompt_tokens", reply.figures.prompt_tokens},
                {"cached_tokens", reply.figures.cached_tokens},
                {"completion_tokens", reply.figures.completion_tokens},
-               {"temperature", shortest(sampling.temperature)}};
+               {"temperature", story::shortest(sampling.temperature)}};
   if (sampling.temperature > 0) json["seed"] = sampling.seed;
   json["figures"] = to_json(reply.figures);
   if (!choices) return json;
@@ -104,13 +110,15 @@ int run_command(Arguments arguments) {
   const SamplingOptions sampling = request.sampling;
 
   const auto engine = load_engine(checkpoint, options.common.engine);
+  std::unique_ptr<story::TraceWriter> trace;
+  if (options.trace.wanted()) trace = std::make_unique<story::TraceWriter>(options.trace.path, *engine);
   std::optional<std::vector<TokenChoice>> choices;
   if (options.sampling.logprobs) choices.emplace();
   const Reply reply = generate(*engine, std::move(request), [&](const StepView& step) {
     if (choices && step.event != nullptr && step.event->choice != nullptr && step.event->token >= 0)
       choices->push_back(*step.event->choice);
     show_step(options, step);
-  });
+  }, trace.get());
   if (options.common.json) {
     print(dump_line(answer(tokenizer, reply, sampling, choices)));
   } else if (!options.steps) {
@@ -120,6 +128,7 @@ int run_command(Arguments arguments) {
   if (choices && !options.common.json) note_logprobs(tokenizer, *choices);
   note(figures_line(reply));
   if (options.sampling.seed_was_drawn(sampling)) note(fmt::format("seed {}", sampling.seed));
+  if (trace && !trace->problem().empty()) throw Error(ErrorKind::io, trace->problem());
   if (reply.interrupted) return kInterruptedStatus;
   if (is_failure(reply.stop))
     throw Error(ErrorKind::resource, "[run] the reply ended early: " + describe(reply.stop));

@@ -18,16 +18,16 @@ _couplet() {
     --precision) COMPREPLY=($(compgen -W "fast fine" -- "$current")); return ;;
     --quantize | --type) COMPREPLY=($(compgen -W "$types" -- "$current")); return ;;
     --cache-format) COMPREPLY=($(compgen -W "q16 f16" -- "$current")); return ;;
-    --template | --api-key-file | --tls-cert | --tls-key) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --template | --html | --trace | --api-key-file | --tls-cert | --tls-key) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   case $command in
-    run) options="--raw --system --steps $template $sampling" ;;
+    run) options="--raw --system --steps --trace --force $template $sampling" ;;
     chat) options="--system $template $sampling" ;;
-    explain) options="--raw --alternatives --system $template $sampling" ;;
+    explain) options="--raw --alternatives --choose --what-if --html --trace --force --system $template $sampling" ;;
     tokenize) options="--bos --special --batch --detokenize" ;;
     score) options="--top --chunk --decode-from --parallel --cold" ;;
     template) options="$template" ;;
-    bench) options="--prefill --decode --depth --batch --repeat --requests" ;;
+    bench) options="--prefill --decode --depth --batch --repeat --requests --trace --force" ;;
     serve) options="--host --port --api-key-file --allowed-host --cors-origin --tls-cert --tls-key --model-name
       --max-sequences --max-queue --itl-target-ms --max-prompt-tokens --max-output-tokens --max-choices
       --max-connections --max-body-bytes --request-timeout --drain-timeout --log-json" ;;

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """explain: every part is there, by form, in a pipe and on terminals; and what it says fits together."""
 
+import collections
+import html.parser
+import os
 import re
 import signal
+import tempfile
+import time
 import unicodedata
 
 from program import DONE, GEMMA, INTERRUPTED, SMOL, Case, couplet, main, start
@@ -38,9 +43,11 @@ class Explain(Case):
             r"^what is known",
             r"^tokens / passes +43 / 1 +\d+ / \d+$",
             r"^time ",
+            r"^a token came after +[\d.]+ ms, the first +[\d.]+ ms each, the others$",
             r"^tokens a second",
             r"^weights read +(\d+) MB for 43 tokens +(\d+) MB for each token$",
             r"^operations a byte",
+            r"^the cache saved +0 of 43 positions +[\d,]+ positions run again$",
             r"^bound by +(arithmetic|memory) \(\d+ % of it\) +(arithmetic|memory) \(\d+ % of it\)$",
             r"op/byte$")]
         for number, place in enumerate(places):
@@ -185,6 +192,180 @@ class Explain(Case):
         self.assertRegex(result.out, r"PREFILL   600 positions in 2 passes")
         self.assertRegex(result.out, r"weights read 2 times")
         self.assertRegex(result.out, r"(?m)^ +\.\.\. \d+ more$")
+
+    def test_the_ledger(self):
+        data = self.done("explain", SMOL, "Say 😀", *GREEDY, "--json", "--max-tokens", "6").json()
+        ledger = data["ledger"]
+        self.assertEqual(data["format"], 1)
+        self.assertEqual(len(ledger), data["prefill"]["passes"] + data["decode"]["passes"])
+        for stage in ("prefill", "decode"):
+            own = [entry for entry in ledger if entry["stage"] == stage]
+            self.assertEqual(sum(e["rows"] for e in own), data[stage]["tokens"])
+            self.assertEqual(sum(e["weights_bytes"] for e in own), data[stage]["weights_bytes"])
+            self.assertEqual(sum(e["cache_read_bytes"] + e["cache_write_bytes"] for e in own), data[stage]["cache_bytes"])
+            self.assertEqual(sum(e["integer_operations"] + e["float_operations"] for e in own),
+                             data[stage]["matmul_operations"] + data[stage]["attention_operations"])
+            self.assertAlmostEqual(sum(e["whole_step"]["ms"] for e in own), data[stage]["ms"], places=6)
+        self.assertEqual("".join(e.get("text", "") for e in ledger), data["text"])
+        self.assertEqual([e["choice"]["how"] for e in ledger], ["greedy"] * len(ledger))
+        position = len(data["prompt"])
+        for entry in ledger[1:]:
+            self.assertEqual(entry["first_position"], position)
+            position += 1
+
+    def test_the_draw_and_characters_of_several_tokens(self):
+        # The reply begins with an emoji of several tokens, which the ids force on it.
+        ids = [t["id"] for t in self.done("tokenize", SMOL, "🦄", "--json").json_lines()]
+        self.assertGreater(len(ids), 1)
+        data = self.done("explain", SMOL, "hi", "--seed", "5", "--max-tokens", str(len(ids) + 1), "--json", "--choose",
+                         stdin="".join(f"#{i}\n" for i in ids)).json()
+        chosen = [e["choice"] for e in data["ledger"]]
+        self.assertEqual([c["id"] for c in chosen[:-1]], ids)
+        self.assertEqual([c["how"] for c in chosen], ["forced"] * len(ids) + ["drawn"])
+        self.assertEqual([c["text_tokens"] for c in chosen[:len(ids)]], [0] * (len(ids) - 1) + [len(ids)])
+        self.assertTrue(0 <= chosen[-1]["draw"] < 1)
+        self.assertTrue(data["text"].startswith("🦄"))
+
+    def test_choosing_from_a_pipe(self):
+        arguments = ("explain", SMOL, "The sun is very", "--raw", *GREEDY, "--max-tokens", "4", "--choose")
+        plain = self.done(*arguments[:-1], "--json").json()
+        none = self.done(*arguments, "--json").json()  # no line at all: the engine's own
+        self.assertEqual(none["text"], plain["text"])
+        second = plain["prefill"]["choice"]["top"][1]
+        text = self.done(*arguments, stdin="2\n\n").out
+        self.assertIn('chosen: "' + second["text"] + '", your choice', text)
+        self.assertRegex(text, r"FIRST     1: .* %   2: ")
+        self.assertRegex(text, r"STEP 1    1: ")
+        self.assertEqual(text.count("which?"), 3)  # two answers, and the end of the input
+        data = self.done(*arguments, "--json", stdin="2\n\n").json()
+        self.assertEqual(data["prefill"]["choice"]["id"], second["id"])
+        what_if = self.done(*arguments[:-1], "--json", "--what-if", f"0={second['id']}").json()["what_if"]
+        self.assertEqual(what_if["text"], data["text"])
+        for line, number in (("9\n", 1), ("\n#99999999\n", 2), ("one\n", 1)):
+            result = couplet(*arguments, stdin=line)
+            self.assertEqual(result.status, 2)
+            self.assertRegex(result.err, rf"line {number}: expected a number from 1 to 5, #ID with a token id from 0 to 49151")
+        self.refused(2, "explain", SMOL, "--choose", stdin="hi", says="expected PROMPT as an argument")
+
+    def test_choosing_on_a_terminal(self):
+        for columns in (80, 40):
+            terminal = Terminal("explain", SMOL, "The sun is very", "--raw", *GREEDY, "--max-tokens", "4", "--choose",
+                                columns=columns, NO_COLOR="1")
+            place = terminal.wait_for(r"which\? \(Enter: [^\n]*\) ")
+            terminal.send("x\n")
+            place = terminal.wait_for(r"expected a number", place)
+            place = terminal.wait_for(r"which\? \(Enter: ", place)
+            terminal.send("2\n")
+            place = terminal.wait_for(r"your choice", place)
+            place = terminal.wait_for(r"which\? \(Enter: ", place)
+            terminal.send("\n")
+            place = terminal.wait_for(r"which\? \(Enter: ", place)
+            terminal.send("\x04")  # the engine goes on alone
+            terminal.wait_for(r"stopped: the token limit was\s+reached\s+after 4 tokens", place)
+            self.assertEqual(terminal.status(), DONE)
+            for line in terminal.text().splitlines():
+                if "expected" not in line:
+                    self.assertLessEqual(width(line), columns, line)
+        terminal = Terminal("explain", SMOL, "hi", "--choose", NO_COLOR="1")
+        terminal.wait_for(r"which\? ")
+        terminal.send("\x03")
+        terminal.wait_for("stopped: it was interrupted")
+        self.assertEqual(terminal.status(), INTERRUPTED)
+        self.assertEqual(Terminal("explain", SMOL, "hi", "--choose", "--json").status(), 2)
+
+    def test_the_users_time_is_not_the_engines(self):
+        terminal = Terminal("explain", SMOL, "hi", *GREEDY, "--max-tokens", "2", "--choose", NO_COLOR="1")
+        terminal.wait_for(r"which\? ")
+        time.sleep(3)
+        terminal.send("\n")
+        terminal.wait_for(r"STEP 1 ")
+        terminal.send("\n")
+        terminal.wait_for("op/byte")
+        terminal.status()
+        self.assertRegex(terminal.text(), r"first token after (\d+\.\d|[12]?\d\d\d) ms")
+
+    def test_what_if(self):
+        arguments = ("explain", SMOL, EMAIL, *GREEDY, "--max-tokens", "12")
+        data = self.done(*arguments, "--json").json()
+        other = data["ledger"][3]["choice"]["top"][1]
+        text = self.done(*arguments, "--what-if", f"3={other['id']}").out
+        self.assertRegex(text, rf"WHAT IF   step 3 had taken \"{re.escape(other['text'])}\" \({other['id']}, [\d.<]+ %\) instead of")
+        flat = re.sub(r"\s+", " ", text)
+        self.assertRegex(flat, r"the cache still had 32 of 43 prompt positions: [\d.]+ [GM] operations less")
+        again = self.done(*arguments, "--what-if", f"3={other['id']}", "--json").json()
+        what_if = again["what_if"]
+        self.assertEqual((what_if["step"], what_if["id"], what_if["instead_of"]), (3, other["id"], data["ledger"][3]["choice"]["id"]))
+        self.assertEqual(what_if["prefill"]["cached_tokens"], 32)
+        self.assertEqual(what_if["prefill"]["tokens"], 43 - 32)
+        ids = [e["choice"]["id"] for e in what_if["ledger"]]
+        self.assertEqual(ids[:4], [e["choice"]["id"] for e in data["ledger"]][:3] + [other["id"]])
+        # The replay is the same function: the same probabilities up to where it parts.
+        for before, after in zip(data["ledger"][:3], what_if["ledger"][:3]):
+            self.assertEqual(before["choice"]["logprob"], after["choice"]["logprob"])
+            self.assertEqual(before["choice"]["entropy_bits"], after["choice"]["entropy_bits"])
+        same = self.done(*arguments, "--what-if", f"3={data['ledger'][3]['choice']['id']}", "--json").json()
+        self.assertEqual(same["what_if"]["text"], data["text"])
+        self.refused_late("expected a step of the reply, which has 0 to 11, got 12", *arguments, "--what-if", "12=5")
+        self.refused(2, *arguments, "--what-if", "3=49152", says="expected a token id from 0 to 49151, got 49152")
+        self.refused(2, *arguments, "--what-if", "3", says="expected N=ID")
+
+    def refused_late(self, says, *arguments):
+        """The reply itself was made and shown."""
+        result = couplet(*arguments)
+        self.assertEqual(result.status, 2)
+        self.assertIn(says, result.err)
+        self.assertIn("op/byte", result.out)
+
+    def test_the_page(self):
+        prompt = "<script>alert(1)</script> & \"quotes\" 日本 🦄"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.html")
+            arguments = ("explain", SMOL, prompt, *GREEDY, "--max-tokens", "8", "--html", path)
+            data = self.done(*arguments, "--what-if", "2=123", "--json").json()
+            with open(path, encoding="utf-8") as file:
+                html = file.read()
+            page = Page()
+            page.feed(html)
+            page.close()
+            self.assertEqual(page.open, [])
+            self.assertFalse({"script", "link", "img", "iframe"} & page.tags)
+            self.assertEqual(page.addresses, [])
+            self.assertNotRegex(html, r"https?://|url\(|@import")
+            self.assertIn("default-src 'none'", html)
+            self.assertEqual(len(page.texts["li"]), len(data["prompt"]))
+            self.assertIn("<script>", "".join(page.texts["li"]).replace("|", ""))
+            self.assertEqual([t for t in page.texts["h2"] if "What if" in t][0].count("step 2"), 1)
+            self.assertIn("prefill", page.texts["circle"] + page.texts["text"])
+            self.assertEqual(os.listdir(folder), ["page.html"])
+            self.refused(2, *arguments, says="--html: .*--force replaces it")
+            self.done(*arguments, "--force")
+            self.refused(2, *arguments[:-1], folder, says="expected a file to write")
+
+
+class Page(html.parser.HTMLParser):
+    """What stands in which element, and whether all were closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.addresses, self.texts = [], set(), [], collections.defaultdict(list)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.texts[tag].append("")
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        for tag in self.open:
+            self.texts[tag][-1] += data
 
 
 if __name__ == "__main__":

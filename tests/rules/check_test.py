@@ -29,7 +29,8 @@ CLEAN = {
     "src/engine/CMakeLists.txt": "couplet_library(engine model text)\n",
     "apps/cli/main.cpp": "#include <cstdio>\n#include \"base/view.h\"\n#include \"couplet/engine.h\"\n#include \"run.h\"\nint main() { std::printf(\"x\"); }\n",
     "apps/cli/run.h": "#pragma once\n",
-    "apps/server/http.h": "#pragma once\n",
+    "apps/server/http.h": "#pragma once\n#include \"apps/story/ledger.h\"\n",
+    "apps/story/ledger.h": "#pragma once\n",
     "fuzz/gguf_fuzz.cpp": "int fuzz() { return 0; }\n",
     "fuzz/CMakeLists.txt": "couplet_fuzz(gguf_fuzz)\n",
     "docs/adr/0001-why.md": "# Why\n",
@@ -96,6 +97,7 @@ class Includes(House):
     def test_apps_see_the_public_headers(self):
         self.breaks("apps/cli/deep.cpp", '#include "formats/gguf.h"\n', "include: apps see only include/couplet and base")
         self.breaks("apps/cli/next.cpp", '#include "apps/server/http.h"\n', "include: apps/cli may not see apps/server/http.h")
+        self.breaks("apps/story/next.cpp", '#include "apps/cli/run.h"\n', "include: apps/story may not see apps/cli/run.h")
 
     def test_public_headers_see_std(self):
         self.breaks("include/couplet/a.h", "#include <fmt/core.h>\n", "include: the public headers see only std")

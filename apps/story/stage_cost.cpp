@@ -1,8 +1,8 @@
-#include "stage_cost.h"
+#include "story/stage_cost.h"
 
 #include <algorithm>
 
-namespace couplet::cli {
+namespace couplet::story {
 
 void StageCost::add(const StepRecord& record) {
   if (record.num_prefill_rows + record.num_decode_rows == 0) return;  // nothing ran
@@ -21,4 +21,4 @@ MachinePeaks better(const MachinePeaks& one, const MachinePeaks& other) {
           std::max(one.read_bytes_per_s, other.read_bytes_per_s)};
 }
 
-}  // namespace couplet::cli
+}  // namespace couplet::story

@@ -1,8 +1,8 @@
-#include "stage_cost.h"
+#include "story/stage_cost.h"
 
 #include <gtest/gtest.h>
 
-namespace couplet::cli {
+namespace couplet::story {
 namespace {
 
 TEST(StageCost, BetterPeaksAreTheGreaterOfEach) {
@@ -35,4 +35,4 @@ TEST(StageCost, AStepInWhichNothingRanCostsNothing) {
 }
 
 }  // namespace
-}  // namespace couplet::cli
+}  // namespace couplet::story

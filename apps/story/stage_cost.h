@@ -7,7 +7,7 @@
 #include "couplet/machine.h"
 #include "couplet/stats.h"
 
-namespace couplet::cli {
+namespace couplet::story {
 
 struct StageCost {
   int steps = 0;
@@ -48,4 +48,4 @@ struct StageCost {
 // The greater of each.
 MachinePeaks better(const MachinePeaks& one, const MachinePeaks& other);
 
-}  // namespace couplet::cli
+}  // namespace couplet::story
