@@ -182,7 +182,8 @@ std::string Page::others(const TokenChoice& choice) const {
   std::string text;
   for (const Alternative& one : choice.alternatives)
     if (one.id != choice.id)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", code(one.id), short_percent(share(one.log_probability)));
+      text += fmt::format("{}{} <span class=\"number\">{}</span>", text.empty() ? "" : ", ", code(one.id),
+                          short_percent(share(one.log_probability)));
   return text;
 }
 
@@ -195,7 +196,7 @@ void Page::steps(const ExplainedRun& run, int first) {
                   num_rows <= kOpenRows ? " open" : "", count(num_rows, "step", "steps")));
   for (int n = first; n < run.num_choices(); ++n) {
     const DecodeStep& step = run.steps[static_cast<std::size_t>(n - 1)];
-    add(fmt::format("<tr><td class=\"number\">{}</td><td class=\"in\">{}</td><td>{}</td><td class=\"number\">{}</td>"
+    add(fmt::format("<tr><td class=\"number\">{}</td><td class=\"in\">{}</td><td class=\"out\">{}</td><td class=\"number\">{}</td>"
                     "<td class=\"others\">{}</td><td class=\"number\">{:.1f}</td></tr>\n",
                     n, code(step.in), code(step.choice.id), short_percent(share(step.choice.log_probability)),
                     others(step.choice), step.ms));

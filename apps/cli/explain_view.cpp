@@ -32,7 +32,8 @@ std::string wrapped(std::string_view text, int indent, int width) {
     shown += display_width(row) > width ? fit(row, width) : row;
     if (end == std::string_view::npos) return shown;
     text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
-    shown += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+    shown += '\n';
+    shown.append(static_cast<std::size_t>(indent), ' ');
   }
   return shown + std::string(text);
 }

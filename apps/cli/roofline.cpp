@@ -91,7 +91,7 @@ std::vector<std::string> draw_roofline(const Roof& roof, const std::vector<Roofl
 }
 
 std::string draw_roofline_svg(const Roof& roof, const std::vector<RooflinePoint>& points) {
-  constexpr int kWidth = 640, kPlotHeight = 260, kLeft = 70, kTop = 16, kRight = 20, kBottom = 44;
+  constexpr int kWidth = 640, kPlotHeight = 260, kLeft = 110, kTop = 16, kRight = 20, kBottom = 44;
   const auto [x, y] = axes(roof, points, kWidth - kLeft - kRight, kPlotHeight);
   const auto at_x = [&](double value) { return kLeft + x.cell(value); };
   const auto at_y = [&](double value) { return kTop + kPlotHeight - 1 - y.cell(value); };
@@ -103,7 +103,7 @@ std::string draw_roofline_svg(const Roof& roof, const std::vector<RooflinePoint>
     svg += fmt::format("<line class=\"grid\" x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\"/><text x=\"{0}\" y=\"{3}\" "
                        "text-anchor=\"middle\">{4:g}</text>\n", at_x(tick), kTop, floor, floor + 18, tick);
   for (const double tick : {y.greatest, y.least})
-    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}op/s</text>\n", kLeft - 8, at_y(tick) + 4, rate(tick));
+    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{} op/s</text>\n", kLeft - 8, at_y(tick) + 4, rate(tick));
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">operations a byte</text>\n",
                      kLeft + (kWidth - kLeft - kRight) / 2, floor + 38);
   const double first = std::max(x.least, y.least / roof.bytes_per_s), ridge = roof.operations_per_s / roof.bytes_per_s;
