@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench/figures.sh [PYTHON]: every measurement that docs/performance.md names, one after the other, each into
 # build/figures/NAME.txt. Needs `make bench`, the two models, and a Python with the peers (default build/peers/bin/python;
-# docs/performance.md says how to get them). Takes about half an hour on two cores; nothing else should run meanwhile.
+# docs/performance.md says how to get them). Takes about 40 minutes on two cores; nothing else should run meanwhile.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 python=${1:-build/peers/bin/python}
@@ -29,4 +29,5 @@ figure peers "$python" bench/compare.py --patience 30
 figure neighbours "$python" bench/neighbours.py
 figure tokenizers "$python" bench/tokenize_bench.py
 figure exactness "$build/bench/exactness_bench"
+figure soak "$python" bench/soak.py
 exit "$failed"

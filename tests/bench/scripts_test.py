@@ -17,6 +17,8 @@ sys.path.insert(0, BENCH)
 import compare
 import engines
 import neighbours
+import serving
+import soak
 import tokenize_bench
 
 MODELS = os.environ.get("COUPLET_MODELS") or os.path.expanduser("~/.cache/couplet")
@@ -153,6 +155,54 @@ class Neighbours(unittest.TestCase):
                     with open(os.path.join(made, name), encoding="ascii") as file:
                         found[name] = file.read()
                 self.assertEqual(found, wanted)
+
+
+class Soaks(unittest.TestCase):
+    def test_a_share_of_the_values(self):
+        self.assertEqual([soak.percentile([4, 1, 3, 2], share) for share in (0, 0.5, 0.75, 0.99)], [1, 2, 3, 4])
+        self.assertNotEqual(soak.percentile([], 0.5), soak.percentile([], 0.5))  # not a number
+
+    def test_the_mix(self):
+        self.assertEqual(soak.parse_mix("chat=6,vanish=3"), {"chat": 6, "vanish": 3})
+        self.assertEqual(set(soak.parse_mix(soak.MIX)), set(soak.KINDS))
+        for wrong in ("", "chat", "chat=-1", "nobody=1", "chat=1,"):
+            self.assertRaisesRegex(engines.EngineError, "--mix: expected NAME=WEIGHT of chat, prompt,", soak.parse_mix, wrong)
+
+    def test_a_reply_is_the_same_whole_and_in_pieces(self):
+        logprobs = [{"token": token, "logprob": -0.5, "bytes": [1], "top_logprobs": []} for token in "ab"]
+        usage = {"prompt_tokens": 3, "completion_tokens": 2}
+        told = serving.Told()
+        told.add({"choices": [{"index": 0, "message": {"content": "ab"}, "logprobs": {"content": logprobs}, "finish_reason": "stop"}], "usage": usage})
+        streamed = serving.Told()
+        for piece in ({"delta": {"role": "assistant", "content": ""}}, {"delta": {"content": "a"}, "logprobs": {"content": logprobs[:1]}},
+                      {"delta": {"content": "b"}, "logprobs": {"content": logprobs[1:]}}, {"delta": {}, "finish_reason": "stop"}):
+            streamed.add({"choices": [{"index": 0, "logprobs": None, "finish_reason": None, **piece}], "usage": None})
+        streamed.add({"choices": [], "usage": usage})
+        self.assertEqual(told.same(), streamed.same())
+        self.assertEqual((told.same()[0], told.same()[3]), ({0: "ab"}, (3, 2)))
+        self.assertEqual((len(streamed.times), len(streamed.gaps)), (2, 1))
+        with self.assertRaisesRegex(serving.ServingError, "error: .*out of order"):
+            told.add({"error": {"message": "out of order"}})
+
+    def test_what_a_server_says_of_itself(self):
+        text = '# HELP a_total x\na_total{kind="x"} 2\na_total{kind="y",le="+Inf"} 3.5\nb:c 4e+2\n'
+        figures = serving.Figures(text)
+        self.assertEqual((figures("a_total"), figures("a_total", 'kind="y"'), figures("b:c")), (5.5, 3.5, 400))
+        self.assertRaisesRegex(serving.ServingError, "no c_total", figures, "c_total")
+
+    def test_growth_is_a_failure(self):
+        load = soak.Soak(None)
+        soak.check_growth(load, 0, soak.GROWTH_BYTES)
+        self.assertEqual(load.failures, [])
+        soak.check_growth(load, 0, soak.GROWTH_BYTES + 1)
+        self.assertEqual(load.failures, ["the memory grew by 24.0 MiB"])
+
+    def test_a_short_one_from_end_to_end(self):
+        done = run("soak.py", "smollm2", "--couplet", PROGRAM, "--seconds", "2", "--windows", "2", "--clients", "6", "--prompt-words", "100",
+                   "--option=--context=256", "--json")
+        told = json.loads(done.stdout)
+        self.assertEqual((done.returncode, told["failures"], len(told["rows"])), (0, [], 2), done.stderr)
+        self.assertGreater(told["rows"][0]["visits"], 5)
 
 
 class Texts(unittest.TestCase):
