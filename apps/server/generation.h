@@ -20,7 +20,7 @@ namespace couplet::server {
 // What the routes and all generations stand on, held by each of them; it may not end on its own pool.
 struct Service {
   explicit Service(const RouteParts& parts)
-      : model(parts.engine, parts.options), host(parts.host), metrics(parts.metrics), log(parts.log), options(parts.options), io(parts.io) {}
+      : model(parts.engine, parts.options, parts.machine), host(parts.host), metrics(parts.metrics), log(parts.log), options(parts.options), io(parts.io) {}
   ~Service() { pool.join(); }
 
   // Reading requests is short work beside a generation; the second thread lets a small one pass a large one.

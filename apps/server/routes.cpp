@@ -14,15 +14,12 @@
 #include "server/served_model.h"
 #include "server/text_routes.h"
 
+extern "C" const char couplet_page[], couplet_page_end[];
+
 namespace couplet::server {
 namespace {
 
 constexpr std::string_view kModelPath = "/v1/models/";
-
-constexpr const char* kPlaceholder =
-    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>couplet</title>"
-    "<h1>couplet</h1><p>An OpenAI-compatible server; its interface is described by "
-    "<a href=\"/openapi.json\">openapi.json</a>.</p></html>\n";
 
 // What other servers have and this version has not: known, so that a client is told why.
 constexpr std::string_view kUnsupportedPaths[] = {"/v1/responses",   "/v1/messages",         "/v1/embeddings", "/embeddings",
@@ -148,7 +145,10 @@ class Routes {
   }
   void openapi(const Exchanged& exchange) { reply(*service_, exchange, {.body = openapi_}); }
   void page(const Exchanged& exchange) {
-    reply(*service_, exchange, {.content_type = "text/html; charset=utf-8", .body = kPlaceholder});
+    // What may run on the page, the page itself says, by hashes that its build wrote.
+    reply(*service_, exchange, {.content_type = "text/html; charset=utf-8",
+                                .headers = {{"content-security-policy", "frame-ancestors 'none'"}},
+                                .body = std::string(couplet_page, couplet_page_end)});
   }
 
   std::shared_ptr<Service> service_;

@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "couplet/engine.h"
+#include "couplet/machine.h"
 #include "server/exchange.h"
 #include "server/options.h"
 
@@ -23,6 +24,7 @@ struct RouteParts {
   RequestLog& log;
   const ServerOptions& options;
   boost::asio::io_context& io;
+  MachinePeaks machine = {};  // what stages are held against; zero: not measured
 };
 
 // Called on the io thread alone. A pool of threads ends with the last that needs it: the Handler, or a request under way.

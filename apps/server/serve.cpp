@@ -111,7 +111,9 @@ int serve(Engine& engine, const ServerOptions& options, const std::function<void
   Metrics metrics(options.model_name, engine.info());
   RequestLog log(options.log_json);
   EngineHost host(engine, io, metrics);
-  const RouteParts parts{.engine = engine, .host = host, .metrics = metrics, .log = log, .options = options, .io = io};
+  const EngineInfo& info = engine.info();
+  const RouteParts parts{.engine = engine, .host = host, .metrics = metrics, .log = log, .options = options, .io = io,
+                         .machine = measure_peaks(info.kernels, info.num_threads, info.weights_bytes)};
   {
     HttpServer http(io, options, make_routes(parts), [&](const HttpRequest& request, int status) {
       RequestFigures figures;

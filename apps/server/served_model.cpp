@@ -19,8 +19,8 @@ int limit_of(int option, int context) { return option > 0 ? std::min(option, con
 
 }  // namespace
 
-ServedModel::ServedModel(const Engine& engine, const ServerOptions& server_options)
-    : checkpoint(engine.checkpoint()), info(engine.info()), options(server_options) {
+ServedModel::ServedModel(const Engine& engine, const ServerOptions& server_options, const MachinePeaks& peaks)
+    : checkpoint(engine.checkpoint()), info(engine.info()), options(server_options), machine(peaks) {
   const CheckpointSummary& summary = checkpoint.summary();
   name = name_of(summary, options);
   fingerprint = fmt::format("fp_{}_n{}_{}_{}_{}", checkpoint.weights_id(), info.numerics_version, couplet::name(info.precision),
@@ -56,7 +56,13 @@ Json ServedModel::card() const {
             {"n_embd", summary.hidden_size},
             {"n_params", summary.num_parameters},
             {"size", summary.file_bytes},
-            {"has_chat_template", has_template}}}};
+            {"has_chat_template", has_template},
+            {"machine",
+             {{"kernels", info.kernels},
+              {"threads", info.num_threads},
+              {"int8_operations_per_s", machine.int8_operations_per_s},
+              {"float_operations_per_s", machine.float_operations_per_s},
+              {"read_bytes_per_s", machine.read_bytes_per_s}}}}}};
 }
 
 }  // namespace couplet::server

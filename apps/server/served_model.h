@@ -5,13 +5,14 @@
 #include <string>
 
 #include "couplet/engine.h"
+#include "couplet/machine.h"
 #include "server/json.h"
 #include "server/options.h"
 
 namespace couplet::server {
 
 struct ServedModel {
-  ServedModel(const Engine& engine, const ServerOptions& options);
+  ServedModel(const Engine& engine, const ServerOptions& options, const MachinePeaks& machine = {});
 
   const Tokenizer& tokenizer() const { return checkpoint.tokenizer(); }
   // Throws ApiError{404, model_not_found} unless `name` is this model's.
@@ -22,6 +23,7 @@ struct ServedModel {
   const Checkpoint& checkpoint;
   const EngineInfo& info;
   const ServerOptions& options;
+  const MachinePeaks machine;  // zero: not measured
   std::string name;
   std::string fingerprint;   // of all that fixes an answer: weights, numerics version, precision, cache format, context
   std::int64_t created = 0;  // seconds since 1970: when it was loaded
