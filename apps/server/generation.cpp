@@ -124,7 +124,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     figures_.note(part, counts);
     if (is_failure(part.stop)) return fail(failure(part.stop));
     if (plan_.reply.ledger && part.step.num_rows > 0)
-      choice.pending.ledger.push_back(ledger_entry(part, service_->model.tokenizer()));
+      choice.pending.ledger.push_back(ledger_entry(part, service_->model));
     choice.pending.text += part.text;
     if (counts) choice.pending.tokens.push_back(part.step.choice);
     const bool ends = part.stop != StopReason::none;

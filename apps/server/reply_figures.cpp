@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/token_text.h"
+#include "story/ledger_json.h"
 
 namespace couplet::server {
 namespace {
@@ -110,35 +110,9 @@ RequestFigures ReplyFigures::request_figures() const {
   return figures;
 }
 
-Json ledger_entry(const StepPart& part, const Tokenizer& tokenizer) {
-  const SequenceStep& own = part.step;
-  Json entry = {{"stage", name(own.stage)},
-                {"rows", own.num_rows},
-                {"first_position", own.first_position},
-                {"cached", own.num_cached},
-                {"matmul_operations", own.matmul_operations},
-                {"attention_operations", own.attention_operations},
-                {"weights_bytes", own.weights_bytes},
-                {"cache_read_bytes", own.cache_read_bytes},
-                {"cache_write_bytes", own.cache_write_bytes}};
-  if (part.record) {
-    const StepRecord& all = *part.record;
-    entry["step"] = {{"index", all.index},
-                     {"prefill_rows", all.num_prefill_rows},
-                     {"decode_rows", all.num_decode_rows},
-                     {"forward_ms", all.forward_ms},
-                     {"step_ms", all.step_ms}};
-  }
-  if (part.token < 0) return entry;
-  Json token = chat_token(tokenizer, own.choice, kMaxAlternatives);
-  token["id"] = part.token;
-  token["probability"] = std::exp(static_cast<double>(own.choice.log_probability));
-  // The distribution that was drawn from; a forced or truncated token may have none of it.
-  token["drawn_probability"] = std::exp(static_cast<double>(own.choice.shaped_log_probability));
-  if (own.choice.drawn) token["draw"] = own.choice.draw;
-  token["entropy"] = shortest(own.choice.entropy);
-  token["candidates"] = own.choice.num_kept;
-  entry["token"] = std::move(token);
+Json ledger_entry(const StepPart& part, const ServedModel& model) {
+  Json entry = story::ledger_entry(*part.record, part.step, model.machine, model.tokenizer());
+  entry["began_ms"] = ms_between(model.loaded, part.began);
   return entry;
 }
 

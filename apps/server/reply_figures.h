@@ -8,6 +8,7 @@
 #include "server/engine_host.h"
 #include "server/json.h"
 #include "server/metrics.h"
+#include "server/served_model.h"
 
 namespace couplet::server {
 
@@ -36,7 +37,7 @@ class ReplyFigures {
   Clock::time_point received_ = Clock::now(), submitted_{}, first_step_{}, first_token_{}, last_prefill_{}, last_step_{};
 };
 
-// What a step did for one choice: its own part, and the whole step's work.
-Json ledger_entry(const StepPart& part, const Tokenizer& tokenizer);
+// What a step did for one choice (docs/ledger.md). `part` has its record.
+Json ledger_entry(const StepPart& part, const ServedModel& model);
 
 }  // namespace couplet::server

@@ -200,9 +200,11 @@ TEST_F(RoutesTest, TellsStagesWhenAsked) {
   EXPECT_EQ(ledger[0]["stage"], "prefill");
   EXPECT_EQ(ledger[11]["stage"], "decode");
   for (std::size_t i = 0; i < 12; ++i) {
-    EXPECT_EQ(ledger[i]["token"]["id"], choice["token_ids"][i]);
-    EXPECT_EQ(ledger[i]["token"]["top_logprobs"].size(), 5U);
-    EXPECT_GT(ledger[i]["matmul_operations"], 0);
+    EXPECT_EQ(ledger[i]["choice"]["id"], choice["token_ids"][i]);
+    EXPECT_EQ(ledger[i]["choice"]["top"].size(), 5U);
+    EXPECT_GT(ledger[i]["integer_operations"], 0);
+    EXPECT_EQ(ledger[i]["whole_step"]["sequences"], 1);
+    if (i > 0) EXPECT_GE(ledger[i]["began_ms"], ledger[i - 1]["began_ms"]);
   }
   const std::vector<Json> events = stream("/v1/chat/completions", body);
   EXPECT_EQ(events[0]["choices"][0]["delta"]["role"], "assistant");
@@ -213,6 +215,15 @@ TEST_F(RoutesTest, TellsStagesWhenAsked) {
   std::size_t num_entries = 0;
   for (const Json& event : events) num_entries += event["choices"][0]["ledger"].size();
   EXPECT_EQ(num_entries, 12U);
+}
+
+TEST_F(RoutesTest, ThePageNamesWhatMayRunOnIt) {
+  const HttpReply page = get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.content_type, "text/html; charset=utf-8");
+  EXPECT_TRUE(page.body.starts_with("<!doctype html>"));
+  EXPECT_NE(page.body.find("default-src 'none'; connect-src 'self'"), std::string::npos);
+  EXPECT_EQ(page.body.find("https://"), std::string::npos);  // it needs nobody else
 }
 
 TEST_F(RoutesTest, CountsCachedTokens) {

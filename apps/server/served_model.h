@@ -1,6 +1,7 @@
 #pragma once
 // The one model that this server has, as its routes see it: names, bounds and defaults that requests are checked against.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -27,6 +28,7 @@ struct ServedModel {
   std::string name;
   std::string fingerprint;   // of all that fixes an answer: weights, numerics version, precision, cache format, context
   std::int64_t created = 0;  // seconds since 1970: when it was loaded
+  const std::chrono::steady_clock::time_point loaded = std::chrono::steady_clock::now();
   SamplingOptions defaults;
   int vocab_size = 0;
   int max_prompt_tokens = 0;
