@@ -218,7 +218,7 @@ TEST_F(RoutesTest, TellsStagesWhenAsked) {
 }
 
 TEST_F(RoutesTest, ThePageNamesWhatMayRunOnIt) {
-  const HttpReply page = get("/");
+  const HttpReply page = ask("GET", "/")->head;
   EXPECT_EQ(page.status, 200);
   EXPECT_EQ(page.content_type, "text/html; charset=utf-8");
   EXPECT_TRUE(page.body.starts_with("<!doctype html>"));

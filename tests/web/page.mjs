@@ -26,13 +26,19 @@ async function open(options = {}) {
   return page;
 }
 
-async function send(page, text, {maxTokens = 24, temperature = 0} = {}) {
+async function prepare(page, text, {maxTokens = 24, temperature = 0} = {}) {
   const conversation = page.locator("main:not([hidden])");
   if (!(await conversation.getByLabel("most tokens").isVisible())) await conversation.getByText("Settings").click();
   await conversation.getByLabel("most tokens").fill(String(maxTokens));
   await conversation.getByLabel("temperature").fill(String(temperature));
   await conversation.getByRole("textbox", {name: "Your message"}).fill(text);
-  await conversation.getByRole("button", {name: "Send"}).click();
+}
+
+const press = (page) => page.locator("main:not([hidden])").getByRole("button", {name: "Send"}).click();
+
+async function send(page, text, options) {
+  await prepare(page, text, options);
+  await press(page);
 }
 
 const lastTurn = (page) => page.locator("main:not([hidden]) article").last();
@@ -82,7 +88,6 @@ async function theReplyIsTheApis() {
   assert.ok(Math.abs(said - is) <= Math.max(0.51, 0.06 * is), `${said} for ${is}`);
 
   // Another choice: what comes is the continuation of that prefix.
-  await tokens.nth(3).click();
   const other = lastTurn(page).locator(".alternatives button:not([disabled]):not(.close)").first();
   await other.click();
   await page.locator("article .token.picked").waitFor();
@@ -95,9 +100,11 @@ async function theReplyIsTheApis() {
 
 async function severalShareSteps() {
   const page = await open();
-  await send(page, "Tell me a long story about the sea.", {maxTokens: 200});
+  await prepare(page, `Sum this up: ${"The tide comes and goes, and ships with it. ".repeat(60)}`, {maxTokens: 40});
   await page.getByRole("button", {name: "New"}).click();
-  await send(page, `Sum this up: ${"The tide comes and goes, and ships with it. ".repeat(60)}`, {maxTokens: 40});
+  await send(page, "Tell me a long story about the sea.", {maxTokens: 1500});
+  await page.getByRole("button", {name: "Conversation 1"}).click();
+  await press(page);
   await finished(page);
   const shared = await lastTurn(page).locator("tr", {hasText: "steps shared with others"}).locator("td").allTextContents();
   assert.ok(Number(shared[0]) > 0 && Number(shared[1]) > 0, `steps were shared: ${shared}`);

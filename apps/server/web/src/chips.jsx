@@ -15,7 +15,7 @@ function useRoving() {
   const onKeyDown = (event) => {
     const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
     if (!step || !row.current) return;
-    const buttons = [...row.current.querySelectorAll("button[data-roving]")];
+    const buttons = [...row.current.querySelectorAll("[data-roving]")];
     const next = buttons[buttons.indexOf(document.activeElement) + step];
     if (!next) return;
     event.preventDefault();
@@ -85,6 +85,12 @@ export function ReplyTokens({run, onContinue}) {
   useDismiss(() => choose(undefined));
   const found = groups(run.tokens);
   const group = found.find(({indices}) => indices[0] === chosen);
+  const toggle = (index) => choose(index === chosen ? undefined : index);
+  const onKey = (event, index) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    toggle(index);
+  };
   return (
     <div class="reply-tokens">
       <div class="text" role="group" aria-label="The reply, a button a token" {...roving}>
@@ -94,12 +100,12 @@ export function ReplyTokens({run, onContinue}) {
           const isEnd = run.finish === "stop" && indices.at(-1) === run.tokens.length - 1 && !run.text.endsWith(text ?? "\0");
           const label = isEnd ? "end of the turn" : visible(text ?? "", token.bytes);
           return (
-            <button key={indices[0]} type="button" data-roving tabIndex={indices[0] === (chosen ?? 0) ? 0 : -1}
+            <span key={indices[0]} role="button" data-roving tabIndex={indices[0] === (chosen ?? 0) ? 0 : -1}
               class={`token p${surety(p)} ${token.kept ? "kept" : ""} ${token.picked ? "picked" : ""} ${isEnd ? "end" : ""} ${indices[0] === chosen ? "chosen" : ""}`}
               aria-label={`${label}${p === undefined ? "" : `, ${percent(p)}`}`} aria-expanded={indices[0] === chosen}
-              onClick={() => choose(indices[0] === chosen ? undefined : indices[0])} onMouseEnter={(event) => event.buttons === 0 && choose(indices[0])}>
+              title={p === undefined ? undefined : percent(p)} onClick={() => toggle(indices[0])} onKeyDown={(event) => onKey(event, indices[0])}>
               {isEnd ? "end" : text ?? visible("", token.bytes)}
-            </button>
+            </span>
           );
         })}
         {run.running && <span class="caret" aria-hidden="true" />}

@@ -12,7 +12,7 @@ const runs = [];  // of all conversations, in the order they began
 
 function useRun(run) {
   const [, again] = useReducer((count) => count + 1, 0);
-  useEffect(() => run.watch(again), [run]);
+  useEffect(() => run?.watch(again), [run]);
 }
 
 function useServer() {
@@ -83,6 +83,7 @@ function Conversation({conversation, model}) {
   const [draft, setDraft] = useState("");
   const hasTemplate = model.meta?.has_chat_template !== false;
   const last = turns.at(-1)?.run;
+  useRun(last);
 
   const start = (run, kept) => {
     runs.push(run);

@@ -80,7 +80,7 @@ function Comparison({run, prefill, decode}) {
 function bound(stage) {
   if (!stage.ofCompute && !stage.ofMemory) return "not measured";
   const share = stage.boundBy === "arithmetic" ? stage.ofCompute : stage.ofMemory;
-  return `${stage.boundBy}, ${percent(share)} of its limit`;
+  return share > 1 ? `${stage.boundBy}, above the limit that a busier machine showed at the start` : `${stage.boundBy}, ${percent(share)} of its limit`;
 }
 
 // Both axes are logarithmic: operations a byte to the right, operations a second upwards.
