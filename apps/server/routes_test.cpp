@@ -204,7 +204,9 @@ TEST_F(RoutesTest, TellsStagesWhenAsked) {
     EXPECT_EQ(ledger[i]["choice"]["top"].size(), 5U);
     EXPECT_GT(ledger[i]["integer_operations"], 0);
     EXPECT_EQ(ledger[i]["whole_step"]["sequences"], 1);
-    if (i > 0) EXPECT_GE(ledger[i]["began_ms"], ledger[i - 1]["began_ms"]);
+    if (i > 0) {
+      EXPECT_GE(ledger[i]["began_ms"], ledger[i - 1]["began_ms"]);
+    }
   }
   const std::vector<Json> events = stream("/v1/chat/completions", body);
   EXPECT_EQ(events[0]["choices"][0]["delta"]["role"], "assistant");
