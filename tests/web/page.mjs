@@ -1,5 +1,6 @@
-// Drives the page in a real Chromium against a real server, and holds what it says against the API. Called by page_test.py:
-//   node page.mjs ADDRESS PACKAGES SCREENSHOTS   (PACKAGES has playwright-core and axe-core; SCREENSHOTS: a folder)
+// Drives the page in a real Chromium against a running server, and holds what it says against the API. Run by hand, on smollm2:
+//   node tests/web/page.mjs ADDRESS PACKAGES SCREENSHOTS
+// PACKAGES is a folder in which npm installed playwright-core and axe-core; SCREENSHOTS is filled. Ends with 1 where one fails.
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
 import {createRequire} from "node:module";
