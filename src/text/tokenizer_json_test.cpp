@@ -104,6 +104,26 @@ TEST(TokenizerJson, UnigramTakesTheBestScore) {
   EXPECT_EQ(ids_of(json, "a??b"), (Ids{1, 0, 2}));
 }
 
+// Expected values: Hugging Face tokenizers 0.23.3.
+TEST(TokenizerJson, UnigramReadsTheUnknownTokensOwnSpelling) {
+  std::string vocab = R"(["<unk>", 0])";
+  const char* const digits = "0123456789ABCDEF";
+  for (int byte = 0; byte < 256; ++byte)
+    vocab += std::string(", [\"<0x") + digits[byte / 16] + digits[byte % 16] + ">\", -5]";
+  const std::string json = R"({"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true, "vocab": [)" + vocab + R"(, ["a", -1]]}})";
+  const Ids unk = {61, 118, 111, 108, 63};
+  const auto joined = [](Ids first, const Ids& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  };
+  EXPECT_EQ(ids_of(json, "<unk>"), Ids{0});
+  EXPECT_EQ(ids_of(json, "a<unk>a"), (Ids{257, 0, 257}));
+  EXPECT_EQ(ids_of(json, "<unk><0xCA>"), (Ids{0, 203}));
+  EXPECT_EQ(ids_of(json, "<unk><unk>"), joined(unk, unk));
+  EXPECT_EQ(ids_of(json, "?<unk>"), joined({64}, unk));
+  EXPECT_EQ(ids_of(json, "<unk>?"), joined(unk, {64}));
+}
+
 TEST(TokenizerJson, BeginningsAndEnds) {
   const std::string more = R"(, "added_tokens": [{"id": 9, "content": "<s>", "special": true},
       {"id": 10, "content": "<|im_end|>", "special": true}], "post_processor": {"type": "TemplateProcessing",

@@ -61,11 +61,16 @@ void UnigramModel::append_best(std::string_view word, ModelScratch& scratch, std
     if (is_unknown) best[end].id = -1;
   }
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
-    const TokenId id = best[piece->second].id;
+    const std::size_t length = piece->second - piece->first;
+    TokenId id = best[piece->second].id;
+    // What was unknown may be spelled as a piece is after all: "<unk>" alone is itself.
+    if (id < 0) pieces_.for_each_at(word, piece->first, [&](std::size_t bytes, TokenId same) {
+      if (bytes == length) id = same;
+    });
     if (id >= 0) {
       ids.push_back(id);
     } else {
-      append_unknown(word.substr(piece->first, piece->second - piece->first), scratch, ids);
+      append_unknown(word.substr(piece->first, length), scratch, ids);
     }
   }
 }
